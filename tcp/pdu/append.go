@@ -57,19 +57,19 @@ func AppendCapsuleResp(b []byte, l *Layout, cpl *nvme.Completion) []byte {
 }
 
 // AppendH2CData appends an H2CData. l is the layout for TypeH2CData.
-func AppendH2CData(b []byte, l *Layout, f H2CDataFields, data []byte) []byte {
+func AppendH2CData(b []byte, l *Layout, flags Flags, f H2CDataFields, data []byte) []byte {
 	b, p := grow(b, int(l.over)+len(data))
 	f.DATAL = uint32(len(data))
-	(*H2CData)(p).Encode(l, f)
+	(*H2CData)(p).Encode(l, flags, f)
 	l.finishData(p, data)
 	return b
 }
 
 // AppendC2HData appends a C2HData. l is the layout for TypeC2HData.
-func AppendC2HData(b []byte, l *Layout, f C2HDataFields, data []byte) []byte {
+func AppendC2HData(b []byte, l *Layout, flags Flags, f C2HDataFields, data []byte) []byte {
 	b, p := grow(b, int(l.over)+len(data))
 	f.DATAL = uint32(len(data))
-	(*C2HData)(p).Encode(l, f)
+	(*C2HData)(p).Encode(l, flags, f)
 	l.finishData(p, data)
 	return b
 }

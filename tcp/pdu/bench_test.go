@@ -29,7 +29,7 @@ func TestNoAllocs(t *testing.T) {
 			cmd.Finish(b[:], true)
 			check(ctrl)
 			(*CapsuleCmd)(b[:]).Command(&sinkCmd)
-			(*H2CData)(b[:]).Encode(&h2c, H2CDataFields{DATAL: 512})
+			(*H2CData)(b[:]).Encode(&h2c, 0, H2CDataFields{DATAL: 512})
 			h2c.Finish(b[:], true)
 			if (*H2CData)(b[:]).Check(check(ctrl)) != nil {
 				t.Fatal("H2CData")
@@ -38,7 +38,7 @@ func TestNoAllocs(t *testing.T) {
 			resp.Finish(b[:], false)
 			check(host)
 			(*CapsuleResp)(b[:]).Completion(&sinkCpl)
-			(*C2HData)(b[:]).Encode(&c2h, C2HDataFields{DATAL: 512})
+			(*C2HData)(b[:]).Encode(&c2h, 0, C2HDataFields{DATAL: 512})
 			c2h.Finish(b[:], true)
 			if (*C2HData)(b[:]).Check(check(host)) != nil {
 				t.Fatal("C2HData")
@@ -92,7 +92,7 @@ func BenchmarkEncodeC2HData(b *testing.B) {
 		off := uint32(0)
 		for b.Loop() {
 			off += 4096
-			(*C2HData)(buf[:]).Encode(&l, C2HDataFields{LastPDU, uint16(off), off, 4096})
+			(*C2HData)(buf[:]).Encode(&l, LastPDU, C2HDataFields{uint16(off), off, 4096})
 			l.Finish(buf[:], true)
 		}
 	})
@@ -106,7 +106,7 @@ func BenchmarkEncodeH2CData(b *testing.B) {
 		off := uint32(0)
 		for b.Loop() {
 			off += 4096
-			(*H2CData)(buf[:]).Encode(&l, H2CDataFields{LastPDU, uint16(off), 7, off, 4096})
+			(*H2CData)(buf[:]).Encode(&l, LastPDU, H2CDataFields{uint16(off), 7, off, 4096})
 			l.Finish(buf[:], true)
 		}
 	})
@@ -176,9 +176,9 @@ func benchDecode(b *testing.B, t Type, rest func(h []byte, s Shape) bool) {
 		case TypeCapsuleResp:
 			h = AppendCapsuleResp(nil, &l, &testCompletion)
 		case TypeC2HData:
-			h = AppendC2HData(nil, &l, C2HDataFields{LastPDU, 1, 0, 0}, data)
+			h = AppendC2HData(nil, &l, LastPDU, C2HDataFields{1, 0, 0}, data)
 		case TypeH2CData:
-			h = AppendH2CData(nil, &l, H2CDataFields{LastPDU, 1, 1, 0, 0}, data)
+			h = AppendH2CData(nil, &l, LastPDU, H2CDataFields{1, 1, 0, 0}, data)
 		case TypeR2T:
 			h = AppendR2T(nil, &l, R2TFields{1, 1, 0, 4096})
 		}
@@ -189,7 +189,7 @@ func benchDecode(b *testing.B, t Type, rest func(h []byte, s Shape) bool) {
 			if err != nil {
 				b.Fatal(err)
 			}
-			if p.HDGST && VerifyHeader(h, int(s.Head)-DigestSize) != nil {
+			if p.HDGST && VerifyHeader(h, s.Head()-DigestSize) != nil {
 				b.Fatal("header digest")
 			}
 			if !rest(h, s) {

@@ -14,20 +14,21 @@ const (
 // H2CData is a view of the header of a Host to Controller Data Transfer.
 type H2CData [H2CDataSize]byte
 
-// H2CDataFields are the fields of an H2CData.
+// H2CDataFields are the fields of an H2CData. The flags are a parameter of
+// Encode of their own because the compiler keeps a struct of at most four
+// fields in registers.
 type H2CDataFields struct {
-	Flags Flags  // LastPDU or 0; the digest flags come from the layout
 	CCCID uint16 // command identifier of the command
 	TTAG  uint16 // transfer tag of the R2T
 	DATAO uint32 // offset of the data in the command's data, bytes
 	DATAL uint32 // length of the data in this PDU, bytes, not 0
 }
 
-// Encode writes the whole header. l is the layout for TypeH2CData.
-func (h *H2CData) Encode(l *Layout, f H2CDataFields) {
-	h.Common().put(l.data|uint32(f.Flags)<<8, l.over+f.DATAL)
-	binary.LittleEndian.PutUint32(h[8:], uint32(f.CCCID)|uint32(f.TTAG)<<16)
-	binary.LittleEndian.PutUint32(h[12:], f.DATAO)
+// Encode writes the whole header. l is the layout for TypeH2CData, flags is
+// LastPDU or 0; the digest flags come from the layout.
+func (h *H2CData) Encode(l *Layout, flags Flags, f H2CDataFields) {
+	h.Common().put(l.data|uint32(flags)<<8, l.over+f.DATAL)
+	binary.LittleEndian.PutUint64(h[8:], uint64(f.CCCID)|uint64(f.TTAG)<<16|uint64(f.DATAO)<<32)
 	binary.LittleEndian.PutUint64(h[16:], uint64(f.DATAL))
 }
 
@@ -55,10 +56,10 @@ func (h *H2CData) SetDATAL(n uint32) { binary.LittleEndian.PutUint32(h[16:], n) 
 // Check checks the fields after the common header against the length of the
 // data that the common header gives. The error is an *Error.
 func (h *H2CData) Check(s Shape) error {
-	if h.DATAL() != s.Data || s.Data > ^h.DATAO() {
-		return dataError(TypeH2CData, h.DATAO(), h.DATAL(), s)
+	if n := h.DATAL(); n == s.data && n <= ^h.DATAO() {
+		return nil
 	}
-	return nil
+	return dataError((*[24]byte)(h), s)
 }
 
 // C2HData is a view of the header of a Controller to Host Data Transfer.
@@ -66,17 +67,16 @@ type C2HData [C2HDataSize]byte
 
 // C2HDataFields are the fields of a C2HData.
 type C2HDataFields struct {
-	Flags Flags  // LastPDU and Success; the digest flags come from the layout
 	CCCID uint16 // command identifier of the command
 	DATAO uint32 // offset of the data in the command's data, bytes
 	DATAL uint32 // length of the data in this PDU, bytes, not 0
 }
 
-// Encode writes the whole header. l is the layout for TypeC2HData.
-func (h *C2HData) Encode(l *Layout, f C2HDataFields) {
-	h.Common().put(l.data|uint32(f.Flags)<<8, l.over+f.DATAL)
-	binary.LittleEndian.PutUint32(h[8:], uint32(f.CCCID))
-	binary.LittleEndian.PutUint32(h[12:], f.DATAO)
+// Encode writes the whole header. l is the layout for TypeC2HData, flags are
+// any of LastPDU and Success; the digest flags come from the layout.
+func (h *C2HData) Encode(l *Layout, flags Flags, f C2HDataFields) {
+	h.Common().put(l.data|uint32(flags)<<8, l.over+f.DATAL)
+	binary.LittleEndian.PutUint64(h[8:], uint64(f.CCCID)|uint64(f.DATAO)<<32)
 	binary.LittleEndian.PutUint64(h[16:], uint64(f.DATAL))
 }
 
@@ -101,10 +101,10 @@ func (h *C2HData) SetDATAL(n uint32) { binary.LittleEndian.PutUint32(h[16:], n) 
 // Check checks the fields after the common header against the length of the
 // data that the common header gives. The error is an *Error.
 func (h *C2HData) Check(s Shape) error {
-	if h.DATAL() != s.Data || s.Data > ^h.DATAO() {
-		return dataError(TypeC2HData, h.DATAO(), h.DATAL(), s)
+	if n := h.DATAL(); n == s.data && n <= ^h.DATAO() {
+		return nil
 	}
-	return nil
+	return dataError((*[24]byte)(h), s)
 }
 
 // R2T is a view of the header of a Ready to Transfer.
@@ -121,8 +121,7 @@ type R2TFields struct {
 // Encode writes the whole header. l is the layout for TypeR2T.
 func (h *R2T) Encode(l *Layout, f R2TFields) {
 	h.Common().put(l.bare, l.bareLen)
-	binary.LittleEndian.PutUint32(h[8:], uint32(f.CCCID)|uint32(f.TTAG)<<16)
-	binary.LittleEndian.PutUint32(h[12:], f.R2TO)
+	binary.LittleEndian.PutUint64(h[8:], uint64(f.CCCID)|uint64(f.TTAG)<<16|uint64(f.R2TO)<<32)
 	binary.LittleEndian.PutUint64(h[16:], uint64(f.R2TL))
 }
 
@@ -149,8 +148,8 @@ func (h *R2T) SetR2TL(n uint32) { binary.LittleEndian.PutUint32(h[16:], n) }
 
 // Check checks the fields after the common header. The error is an *Error.
 func (h *R2T) Check() error {
-	if h.R2TL() == 0 || h.R2TL() > ^h.R2TO() {
-		return r2tError(h)
+	if h.R2TL()-1 < ^h.R2TO() {
+		return nil
 	}
-	return nil
+	return r2tError(h)
 }

@@ -1,6 +1,9 @@
 package pdu
 
-import "strconv"
+import (
+	"encoding/binary"
+	"strconv"
+)
 
 // checkSlow handles what Check does not decide: data that lies further back
 // than it needs to, which is allowed, and every kind of error, of which the
@@ -111,13 +114,13 @@ func (r *Receiver) checkData(h *Common, head uint32) (Shape, error) {
 	switch {
 	case pdo < head:
 		return badPDO("inside of the header")
-	case pdo%uint32(ru.align) != 0:
+	case pdo%ru.align != 0:
 		return badPDO("not a multiple of " + strconv.Itoa(int(ru.align)))
 	case pdo > MaxPDO:
 		return badPDO("above " + strconv.Itoa(MaxPDO))
 	}
 	over := pdo
-	if ru.ddgst {
+	if r.params.DDGST {
 		over += DigestSize
 	}
 	if plen <= over {
@@ -126,7 +129,7 @@ func (r *Receiver) checkData(h *Common, head uint32) (Shape, error) {
 	if n := plen - over; n > ru.limit {
 		return Shape{}, limitError(t, plen, n, ru.limit)
 	}
-	return Shape{t, h.Flags(), ru.head, uint8(pdo), ru.ddgst, plen - over}, nil
+	return Shape{binary.LittleEndian.Uint32(h[:])&ru.dataKeep | place(ru.head, pdo), plen - over}, nil
 }
 
 // limitError tells that a PDU carries n bytes, more than limit.

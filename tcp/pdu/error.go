@@ -99,13 +99,15 @@ func unsupported(t Type, off uint32, field string, value uint64, reason string) 
 	return &Error{PDU: t, FES: FESUnsupportedParameter, FEI: off, Field: field, Value: value, Reason: reason}
 }
 
-// dataError tells what H2CData.Check or C2HData.Check stumbled over.
-func dataError(t Type, datao, datal uint32, s Shape) error {
-	if datal != s.Data {
-		return invalid(t, OffDATAL, "DATAL", uint64(datal),
-			"the PDU carries "+strconv.FormatUint(uint64(s.Data), 10)+" bytes")
+// dataError tells what the Check of an H2CData or C2HData stumbled over.
+func dataError(b *[24]byte, s Shape) error {
+	h := (*H2CData)(b) // DATAO and DATAL lie the same in both
+	t := s.Type()
+	if h.DATAL() != s.data {
+		return invalid(t, OffDATAL, "DATAL", uint64(h.DATAL()),
+			"the PDU carries "+strconv.FormatUint(uint64(s.data), 10)+" bytes")
 	}
-	return NewError(t, FESDataOutOfRange, 0, "DATAO", uint64(datao), "end of the data beyond 4 GiB")
+	return NewError(t, FESDataOutOfRange, 0, "DATAO", uint64(h.DATAO()), "end of the data beyond 4 GiB")
 }
 
 func r2tError(h *R2T) error {

@@ -119,32 +119,32 @@ var goldens = []struct {
 
 	{"H2CData", plain, func(p Params) []byte {
 		l := p.Layout(TypeH2CData)
-		return AppendH2CData(nil, &l, H2CDataFields{LastPDU, 0x1234, 0x5678, 0x10000, 0}, []byte("123456789"))
+		return AppendH2CData(nil, &l, LastPDU, H2CDataFields{0x1234, 0x5678, 0x10000, 0}, []byte("123456789"))
 	}, "06 04 18 18 21000000 3412 7856 00000100 09000000 00000000 313233343536373839"},
 	{"H2CData/padded", padded, func(p Params) []byte {
 		l := p.Layout(TypeH2CData)
-		return AppendH2CData(nil, &l, H2CDataFields{0, 1, 2, 3, 0}, []byte{0xff})
+		return AppendH2CData(nil, &l, 0, H2CDataFields{1, 2, 3, 0}, []byte{0xff})
 	}, "06 00 18 80 81000000 0100 0200 03000000 01000000 00000000 00*104 ff"},
 	{"H2CData/all", all, func(p Params) []byte {
 		l := p.Layout(TypeH2CData)
-		return AppendH2CData(nil, &l, H2CDataFields{LastPDU, 0x1234, 0x5678, 0x10000, 0}, []byte("123456789"))
+		return AppendH2CData(nil, &l, LastPDU, H2CDataFields{0x1234, 0x5678, 0x10000, 0}, []byte("123456789"))
 	}, "06 07 18 40 4d000000 3412 7856 00000100 09000000 00000000 HHHHHHHH 00*36 313233343536373839 839206e3"},
 
 	{"C2HData", plain, func(p Params) []byte {
 		l := p.Layout(TypeC2HData)
-		return AppendC2HData(nil, &l, C2HDataFields{LastPDU | Success, 0x1234, 0x10000, 0}, []byte("123456789"))
+		return AppendC2HData(nil, &l, LastPDU|Success, C2HDataFields{0x1234, 0x10000, 0}, []byte("123456789"))
 	}, "07 0c 18 18 21000000 3412 0000 00000100 09000000 00000000 313233343536373839"},
 	{"C2HData/digests", digests, func(p Params) []byte {
 		l := p.Layout(TypeC2HData)
-		return AppendC2HData(nil, &l, C2HDataFields{0, 0xffff, 0xfffffff0, 0}, []byte("123456789"))
+		return AppendC2HData(nil, &l, 0, C2HDataFields{0xffff, 0xfffffff0, 0}, []byte("123456789"))
 	}, "07 03 18 1c 29000000 ffff 0000 f0ffffff 09000000 00000000 HHHHHHHH 313233343536373839 839206e3"},
 	{"C2HData/padded", padded, func(p Params) []byte {
 		l := p.Layout(TypeC2HData)
-		return AppendC2HData(nil, &l, C2HDataFields{LastPDU, 1, 0, 0}, []byte{0xff})
+		return AppendC2HData(nil, &l, LastPDU, C2HDataFields{1, 0, 0}, []byte{0xff})
 	}, "07 04 18 20 21000000 0100 0000 00000000 01000000 00000000 00*8 ff"},
 	{"C2HData/all", all, func(p Params) []byte {
 		l := p.Layout(TypeC2HData)
-		return AppendC2HData(nil, &l, C2HDataFields{LastPDU, 1, 0, 0}, []byte("123456789"))
+		return AppendC2HData(nil, &l, LastPDU, C2HDataFields{1, 0, 0}, []byte("123456789"))
 	}, "07 07 18 24 31000000 0100 0000 00000000 09000000 00000000 HHHHHHHH 00*8 313233343536373839 839206e3"},
 
 	{"R2T", plain, func(p Params) []byte {
@@ -202,10 +202,10 @@ func TestGoldenRead(t *testing.T) {
 			continue
 		}
 		end := len(b)
-		if p.DDGST {
+		if p.DDGST() {
 			end -= DigestSize
 		}
-		if p.Type != typ || !bytes.Equal(p.Header, b[:b[2]]) || !bytes.Equal(p.Data, b[end-int(p.Shape.Data):end]) {
+		if p.Type() != typ || !bytes.Equal(p.Header, b[:b[2]]) || !bytes.Equal(p.Data, b[end-int(p.Shape.Data()):end]) {
 			t.Errorf("%s: read %+v", g.name, p)
 		}
 	}

@@ -51,6 +51,10 @@ type Layout struct {
 	over    uint32 // PLEN of a PDU with data, less the data
 	bare    uint32 // first four header bytes of a PDU without data
 	bareLen uint32 // PLEN of a PDU without data
+
+	// simple is set if nothing can lie between header and data, so that both
+	// kinds of PDU are bareLen long up to the data.
+	simple bool
 }
 
 // Layout returns the layout of PDUs of type t. ICReq, ICResp and TermReq carry
@@ -82,6 +86,7 @@ func (p Params) Layout(t Type) Layout {
 		l.data = l.bare
 		l.over = l.bareLen
 	}
+	l.simple = hdgst == 0 && l.PDO() <= int(l.bareLen)
 	return l
 }
 
@@ -112,6 +117,13 @@ func (l *Layout) PLEN(datal uint32) uint32 {
 // if there is one, and, if data follows, zeroed padding up to PDO. b must be
 // that long; MaxPDO bytes always are.
 func (l *Layout) Finish(b []byte, data bool) int {
+	if l.simple {
+		return int(l.bareLen)
+	}
+	return l.finish(b, data)
+}
+
+func (l *Layout) finish(b []byte, data bool) int {
 	n := int(l.bareLen)
 	if l.HDGST() {
 		hlen := n - DigestSize
@@ -120,7 +132,7 @@ func (l *Layout) Finish(b []byte, data bool) int {
 	if !data {
 		return n
 	}
-	pdo := l.PDO()
+	pdo := max(l.PDO(), n)
 	clear(b[n:pdo])
 	return pdo
 }

@@ -79,7 +79,7 @@ func (r *Reader) Next() (PDU, error) {
 	if limit := r.MaxPDU; plen > limit && (limit != 0 || plen > DefaultMaxPDU) {
 		return PDU{Header: r.buf}, ErrTooLong
 	}
-	if err := r.fill(int(s.Head)); err != nil {
+	if err := r.fill(s.Head()); err != nil {
 		return PDU{}, noEOF(err)
 	}
 	if err := checkHeader(r.buf, hlen, s); err != nil {
@@ -89,15 +89,15 @@ func (r *Reader) Next() (PDU, error) {
 		return PDU{}, noEOF(err)
 	}
 	p := PDU{Shape: s, Header: r.buf[:hlen:hlen]}
-	if s.Data == 0 {
+	if s.data == 0 {
 		return p, nil
 	}
-	end := int(s.PDO) + int(s.Data)
-	p.Data = r.buf[s.PDO:end:end]
-	if s.DDGST {
+	end := s.PDO() + int(s.data)
+	p.Data = r.buf[s.PDO():end:end]
+	if s.DDGST() {
 		got, want := GetDigest(r.buf[end:]), Digest(p.Data)
 		if got != want {
-			return p, &DataDigestError{PDU: s.Type, Got: got, Want: want}
+			return p, &DataDigestError{PDU: s.Type(), Got: got, Want: want}
 		}
 	}
 	return p, nil
@@ -105,12 +105,12 @@ func (r *Reader) Next() (PDU, error) {
 
 // checkHeader checks the header digest and the fields after the common header.
 func checkHeader(b []byte, hlen int, s Shape) error {
-	if int(s.Head) > hlen {
+	if s.HDGST() {
 		if err := VerifyHeader(b, hlen); err != nil {
 			return err
 		}
 	}
-	switch s.Type {
+	switch s.Type() {
 	case TypeICReq:
 		return (*ICReq)(b).Check()
 	case TypeH2CData:

@@ -5,13 +5,31 @@ import "encoding/binary"
 // Shape is where the parts of one PDU lie, as its common header tells. Only
 // Receiver.Check makes one, so the lengths can be relied on.
 type Shape struct {
-	Type  Type
-	Flags Flags  // as received
-	Head  uint8  // length of the header and its digest, bytes
-	PDO   uint8  // offset of the data, bytes; 0 if there is none
-	DDGST bool   // a data digest follows the data
-	Data  uint32 // length of the data, bytes
+	head uint32 // type, flags, Head, PDO
+	data uint32
 }
+
+// Type returns the type of the PDU.
+func (s Shape) Type() Type { return Type(s.head) }
+
+// Flags returns the flags that have a meaning in this PDU.
+func (s Shape) Flags() Flags { return Flags(s.head >> 8) }
+
+// Head returns the length of the header and its digest in bytes: how much must
+// have been received before the header may be looked at.
+func (s Shape) Head() int { return int(s.head >> 16 & 0xff) }
+
+// PDO returns the offset of the data in bytes, 0 if there is none.
+func (s Shape) PDO() int { return int(s.head >> 24) }
+
+// Data returns the length of the data in bytes.
+func (s Shape) Data() uint32 { return s.data }
+
+// HDGST reports whether a header digest follows the header.
+func (s Shape) HDGST() bool { return s.head&maskHDGSTF != 0 }
+
+// DDGST reports whether a data digest follows the data.
+func (s Shape) DDGST() bool { return s.head&maskDDGSTF != 0 }
 
 // Limits are what a receiver puts up with beyond the specification's own
 // bounds. The zero value takes no in-capsule data beyond MinICD, and C2HData of
@@ -56,10 +74,11 @@ type rule struct {
 	// In C2HData, Success without LastPDU is wrong.
 	flagMask, flagDeny uint32
 
-	head  uint8
-	pdo   uint8
-	align uint8 // bytes
-	ddgst bool
+	bareKeep, dataKeep uint32 // type and flags for the Shape
+	dataPlace          uint32 // Head and PDO, where they are in a Shape
+
+	head  uint32
+	align uint32 // bytes
 }
 
 const (
@@ -131,7 +150,8 @@ func (r *Receiver) allowTermReq() {
 	}
 	ru := bareRule(t, &Params{})
 	ru.dataMask, ru.dataWant = ru.bareMask, ru.bareWant
-	ru.over, ru.limit, ru.pdo = TermReqSize, TermReqMaxData, TermReqSize
+	ru.over, ru.limit = TermReqSize, TermReqMaxData
+	ru.dataKeep, ru.dataPlace = ru.bareKeep, place(TermReqSize, TermReqSize)
 	r.rules[t] = ru
 }
 
@@ -147,10 +167,12 @@ func bareRule(t Type, p *Params) rule {
 // the flag says nothing without data.
 func (ru *rule) allowBare(t Type, p *Params) {
 	l := p.Layout(t)
-	ru.head = uint8(l.bareLen)
+	ru.head = l.bareLen
 	ru.bareMask = maskType | maskHLEN
+	ru.bareKeep = maskType
 	if t.hasDigests() {
 		ru.bareMask |= maskHDGSTF
+		ru.bareKeep |= maskHDGSTF
 		if t == TypeCapsuleCmd && !p.DDGST {
 			ru.bareMask |= maskDDGSTF
 		}
@@ -163,22 +185,29 @@ func dataRule(t Type, p *Params, limit uint32) rule {
 	l := p.Layout(t)
 	ru := rule{
 		bareMask: maskType, bareWant: uint32(^t),
-		dataMask: maskType | maskHDGSTF | maskDDGSTF | maskHLEN | maskPDO,
-		dataWant: l.data,
-		over:     l.over,
-		limit:    min(limit, ^uint32(0)-l.over),
-		flagDeny: 1,
-		head:     uint8(l.bareLen),
-		pdo:      uint8(l.PDO()),
-		align:    (p.pda(t) + 1) * 4,
-		ddgst:    p.DDGST,
+		dataMask:  maskType | maskHDGSTF | maskDDGSTF | maskHLEN | maskPDO,
+		dataWant:  l.data,
+		over:      l.over,
+		limit:     min(limit, ^uint32(0)-l.over),
+		flagDeny:  1,
+		dataKeep:  maskType | maskHDGSTF | maskDDGSTF,
+		dataPlace: place(l.bareLen, l.data>>24),
+		head:      l.bareLen,
+		align:     (uint32(p.pda(t)) + 1) * 4,
 	}
-	if t == TypeC2HData {
+	switch t {
+	case TypeH2CData:
+		ru.dataKeep |= uint32(LastPDU) << 8
+	case TypeC2HData:
+		ru.dataKeep |= uint32(LastPDU|Success) << 8
 		ru.flagMask = uint32(LastPDU|Success) << 8
 		ru.flagDeny = uint32(Success) << 8
 	}
 	return ru
 }
+
+// place packs Head and PDO as a Shape has them.
+func place(head, pdo uint32) uint32 { return head<<16 | pdo<<24 }
 
 // Check checks a common header against the state of the connection and returns
 // the shape of the PDU. The error is an *Error; of several wrong fields it
@@ -188,10 +217,10 @@ func (r *Receiver) Check(h *Common) (Shape, error) {
 	head, plen := uint32(w), uint32(w>>32)
 	ru := &r.rules[head&15]
 	if n := plen - ru.over - 1; n < ru.limit && (head^ru.dataWant)&ru.dataMask == 0 && head&ru.flagMask != ru.flagDeny {
-		return Shape{Type(head), Flags(head >> 8), ru.head, ru.pdo, ru.ddgst, n + 1}, nil
+		return Shape{head&ru.dataKeep | ru.dataPlace, n + 1}, nil
 	}
-	if plen == uint32(ru.head) && (head^ru.bareWant)&ru.bareMask == 0 {
-		return Shape{Type: Type(head), Flags: Flags(head >> 8), Head: ru.head}, nil
+	if plen == ru.head && (head^ru.bareWant)&ru.bareMask == 0 {
+		return Shape{head&ru.bareKeep | plen<<16, 0}, nil
 	}
 	return r.checkSlow(h)
 }
