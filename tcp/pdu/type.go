@@ -40,10 +40,9 @@ const (
 	// DigestSize is the length of a header digest and of a data digest.
 	DigestSize = 4
 
-	// MaxPDO is the largest offset of the data in a PDU: the greatest
-	// alignment that can be asked for, (31 + 1) dwords, which is longer than
-	// any header of a PDU with data and its digest.
-	MaxPDO = 128
+	// MaxPDO is the largest offset that the data of a PDU can need: that of a
+	// CapsuleCmd with header digest, 76 bytes, at an alignment of 18 dwords.
+	MaxPDO = 144
 
 	// TermReqMaxData is how much of the offending header a TermReq carries
 	// at most, and TermReqMaxSize the length of the whole PDU then.
