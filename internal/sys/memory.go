@@ -20,11 +20,8 @@ func Mmap(fd int, off int64, length, prot, flags int) ([]byte, error) {
 
 // Munmap ends a mapping made by [Mmap].
 func Munmap(b []byte) error {
-	if err := unix.Munmap(b); err != nil {
-		return os.NewSyscallError("munmap", err)
-	}
-	unmapped(b)
-	return nil
+	unmapping(b)
+	return os.NewSyscallError("munmap", unix.Munmap(b))
 }
 
 // Mlock keeps memory from being paged out.

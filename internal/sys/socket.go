@@ -93,7 +93,7 @@ func Shutdown(fd, how int) error {
 // Close closes a descriptor. Linux has closed it even when it reports an
 // error, so a descriptor is never closed twice.
 func Close(fd int) error {
-	closed(fd)
+	closing(fd)
 	return os.NewSyscallError("close", unix.Close(fd))
 }
 

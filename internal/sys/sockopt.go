@@ -62,7 +62,8 @@ func SetPriority(fd, priority int) error {
 }
 
 // SetTOS sets the type of service octet (DSCP in its upper six bits) of what
-// is sent: IP_TOS, or IPV6_TCLASS for family AF_INET6.
+// is sent: IP_TOS, or IPV6_TCLASS for family AF_INET6. IP_TOS sets the priority
+// as well, so [SetPriority] comes after it.
 func SetTOS(fd, family int, tos uint8) error {
 	if family == unix.AF_INET6 {
 		return setInt(fd, unix.IPPROTO_IPV6, unix.IPV6_TCLASS, "IPV6_TCLASS", int(tos))

@@ -3,73 +3,85 @@ package sys
 import (
 	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"unsafe"
-
-	"github.com/qpoll/qpoll/internal/invariants"
 )
 
-// Resource is a descriptor or mapping that this package opened and has not
-// closed.
+// Resource is a descriptor or a mapping that this package opened and has not
+// closed yet.
 type Resource struct {
-	FD    int    // -1 for a mapping
-	Bytes int    // size of a mapping
-	Stack string // where it was opened
+	FD      int     // -1 for a mapping
+	Address uintptr // start of a mapping
+	Bytes   int     // size of a mapping
+	Stack   string  // where it was opened
 }
 
-var live struct {
-	sync.Mutex
+// tracker remembers what is open, by descriptor and by start of the mapping.
+// It is for tests: off, it costs a load for each set-up call.
+var tracker struct {
+	on       atomic.Bool
+	mu       sync.Mutex
 	fds      map[int]Resource
-	mappings map[*byte]Resource
+	mappings map[uintptr]Resource
 }
 
-func init() {
-	live.fds = map[int]Resource{}
-	live.mappings = map[*byte]Resource{}
+// Track begins to remember what is opened, with its stack. Tests that look for
+// leaks turn it on.
+func Track() {
+	tracker.mu.Lock()
+	defer tracker.mu.Unlock()
+	if !tracker.on.Load() {
+		tracker.fds = map[int]Resource{}
+		tracker.mappings = map[uintptr]Resource{}
+		tracker.on.Store(true)
+	}
 }
 
-// Live returns what is open, for tests that look for leaks. It is kept in
-// builds that check invariants only; there is nothing in others.
-func Live() []Resource {
-	live.Lock()
-	defer live.Unlock()
-	var rs []Resource
-	for _, r := range live.fds {
-		rs = append(rs, r)
+// Tracked returns what was opened since [Track] and is open still.
+func Tracked() []Resource {
+	tracker.mu.Lock()
+	defer tracker.mu.Unlock()
+	var open []Resource
+	for _, r := range tracker.fds {
+		open = append(open, r)
 	}
-	for _, r := range live.mappings {
-		rs = append(rs, r)
+	for _, r := range tracker.mappings {
+		open = append(open, r)
 	}
-	return rs
+	return open
 }
 
 func opened(fd int) {
-	if invariants.Enabled {
-		live.Lock()
-		defer live.Unlock()
-		live.fds[fd] = Resource{FD: fd, Stack: string(debug.Stack())}
+	if tracker.on.Load() {
+		r := Resource{FD: fd, Stack: string(debug.Stack())}
+		tracker.mu.Lock()
+		defer tracker.mu.Unlock()
+		tracker.fds[fd] = r
 	}
 }
 
-func closed(fd int) {
-	if invariants.Enabled {
-		live.Lock()
-		defer live.Unlock()
-		delete(live.fds, fd)
+func closing(fd int) {
+	if tracker.on.Load() {
+		tracker.mu.Lock()
+		defer tracker.mu.Unlock()
+		delete(tracker.fds, fd)
 	}
 }
 
 func mapped(b []byte) {
-	if invariants.Enabled {
-		live.Lock()
-		defer live.Unlock()
-		live.mappings[unsafe.SliceData(b)] = Resource{FD: -1, Bytes: len(b), Stack: string(debug.Stack())}
+	if tracker.on.Load() {
+		start := uintptr(unsafe.Pointer(unsafe.SliceData(b)))
+		r := Resource{FD: -1, Address: start, Bytes: len(b), Stack: string(debug.Stack())}
+		tracker.mu.Lock()
+		defer tracker.mu.Unlock()
+		tracker.mappings[start] = r
 	}
 }
 
-func unmapped(b []byte) {
-	if invariants.Enabled {
-		live.Lock()
-		defer live.Unlock()
-		delete(live.mappings, unsafe.SliceData(b))
+func unmapping(b []byte) {
+	if tracker.on.Load() {
+		tracker.mu.Lock()
+		defer tracker.mu.Unlock()
+		delete(tracker.mappings, uintptr(unsafe.Pointer(unsafe.SliceData(b))))
 	}
 }
