@@ -128,13 +128,16 @@ const (
 	StatusInvalidProtectionInfo      Status = 0x181
 	StatusWriteToReadOnlyRange       Status = 0x182
 	StatusCommandSizeLimitExceeded   Status = 0x183
+	StatusInvalidCommandID           Status = 0x184
 	StatusIncompatibleNamespace      Status = 0x185
 	StatusFastCopyNotPossible        Status = 0x186
 	StatusOverlappingIORange         Status = 0x187
+	StatusNamespaceNotReachable      Status = 0x188
 	StatusInsufficientResources      Status = 0x189
+	StatusMediaVerificationRead      Status = 0x19c
 	StatusInvalidZoneOperation       Status = 0x1b6
 	StatusZRWAResourcesUnavailable   Status = 0x1b7
-	StatusZoneBoundaryError          Status = 0x1b8
+	StatusZonedBoundaryError         Status = 0x1b8
 	StatusZoneIsFull                 Status = 0x1b9
 	StatusZoneIsReadOnly             Status = 0x1ba
 	StatusZoneIsOffline              Status = 0x1bb

@@ -120,13 +120,16 @@ var statusNames = map[Status]string{
 	StatusInvalidProtectionInfo:      "Invalid Protection Information",
 	StatusWriteToReadOnlyRange:       "Attempted Write to Read Only Range",
 	StatusCommandSizeLimitExceeded:   "Command Size Limit Exceeded",
+	StatusInvalidCommandID:           "Invalid Command ID",
 	StatusIncompatibleNamespace:      "Incompatible Namespace or Format",
 	StatusFastCopyNotPossible:        "Fast Copy Not Possible",
 	StatusOverlappingIORange:         "Overlapping I/O Range",
+	StatusNamespaceNotReachable:      "Namespace Not Reachable",
 	StatusInsufficientResources:      "Insufficient Resources",
+	StatusMediaVerificationRead:      "Successful Media Verification Read",
 	StatusInvalidZoneOperation:       "Invalid Zone Operation Request",
 	StatusZRWAResourcesUnavailable:   "ZRWA Resources Unavailable",
-	StatusZoneBoundaryError:          "Zone Boundary Error",
+	StatusZonedBoundaryError:         "Zoned Boundary Error",
 	StatusZoneIsFull:                 "Zone Is Full",
 	StatusZoneIsReadOnly:             "Zone Is Read Only",
 	StatusZoneIsOffline:              "Zone Is Offline",
@@ -154,9 +157,31 @@ var statusNames = map[Status]string{
 	StatusCommandAbortedByHost: "Command Aborted By Host",
 }
 
+// Values of the computational programs command set. They have no constants
+// here, and the two that fabrics uses on any command (0x190, 0x191) keep the
+// fabrics name alone, as a host meets those.
+var programStatusNames = map[Status]string{
+	0x18a: "Insufficient Program Resources",
+	0x18b: "Invalid Memory Namespace",
+	0x18c: "Invalid Memory Range Set",
+	0x18d: "Invalid Memory Range Set Identifier",
+	0x18e: "Invalid Program Data",
+	0x18f: "Invalid Program Index",
+	0x192: "Maximum Memory Range Sets Exceeded",
+	0x193: "Maximum Programs Activated",
+	0x194: "Maximum Program Bytes Exceeded",
+	0x195: "Memory Range Set In Use",
+	0x196: "No Program",
+	0x197: "Overlapping Memory Ranges",
+	0x198: "Program Not Activated",
+	0x199: "Program In Use",
+	0x19a: "Program Index Not Downloadable",
+	0x19b: "Program Too Big",
+}
+
 var fabricsStatusNames = map[Status]string{
-	StatusConnectIncompatibleFormat: "Connect Incompatible Format",
-	StatusConnectControllerBusy:     "Connect Controller Busy",
+	StatusConnectIncompatibleFormat: "Incompatible Format",
+	StatusConnectControllerBusy:     "Controller Busy",
 	StatusConnectInvalidParameters:  "Connect Invalid Parameters",
 	StatusConnectRestartDiscovery:   "Connect Restart Discovery",
 	StatusConnectInvalidHost:        "Connect Invalid Host",
@@ -198,6 +223,9 @@ func (s Status) NameFor(op Opcode) string {
 }
 
 func (s Status) unnamed() string {
+	if name, ok := programStatusNames[s.Code()]; ok {
+		return name
+	}
 	if s.IsVendor() {
 		return fmt.Sprintf("vendor specific status 0x%03x", uint16(s.Code()))
 	}

@@ -83,7 +83,7 @@ func TestStatusNames(t *testing.T) {
 		{0x10e, "Feature Not Changeable (sct 0x1, sc 0x0e)"},
 		{0x11c, "Controller List Invalid (sct 0x1, sc 0x1c)"},
 		{0x182, "Attempted Write to Read Only Range or Connect Invalid Parameters (sct 0x1, sc 0x82)"},
-		{0x184, "Connect Invalid Host (sct 0x1, sc 0x84)"},
+		{0x184, "Invalid Command ID or Connect Invalid Host (sct 0x1, sc 0x84)"},
 		{0x191, "Authentication Required (sct 0x1, sc 0x91)"},
 		{0x285, "Compare Failure (sct 0x2, sc 0x85)"},
 		{0x300, "Internal Path Error (sct 0x3, sc 0x00)"},
@@ -108,12 +108,14 @@ func TestStatusNameFor(t *testing.T) {
 		op   Opcode
 		want string
 	}{
-		{0x180, OpFabrics, "Connect Incompatible Format"},
+		{0x180, OpFabrics, "Incompatible Format"},
 		{0x180, OpDatasetManagement, "Conflicting Attributes"},
 		{0x182, OpFabrics, "Connect Invalid Parameters"},
 		{0x185, OpCopy, "Incompatible Namespace or Format"},
 		{0x185, OpFabrics, "Invalid Queue Type"},
-		{0x184, OpRead, "Connect Invalid Host"},
+		{0x184, OpCancel, "Invalid Command ID"},
+		{0x191, OpRead, "Authentication Required"},
+		{0x197, OpRead, "Overlapping Memory Ranges"},
 		{0x190, AdminGetLogPage, "Discover Restart"},
 		{0x002, OpFabrics, "Invalid Field in Command"},
 		{0x1ff, OpFabrics, "vendor specific status 0x1ff"},
