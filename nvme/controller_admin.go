@@ -228,7 +228,7 @@ func (c *Controller) logPage(ctx context.Context, lid LogID, buf []byte, o LogOp
 
 // Abort asks the controller to abort a command of queue sqid. It returns
 // whether the controller says that it did (bit 0 of the result clear); an
-// aborted command completes with StatusCommandAbortRequested.
+// aborted command completes with StatusAbortRequested.
 func (c *Controller) Abort(ctx context.Context, sqid, cid uint16) (bool, error) {
 	cmd := Command{Opcode: AdminAbort, CDW10: uint32(cid)<<16 | uint32(sqid)}
 	cpl, err := c.Admin(ctx, &cmd, nil)
@@ -269,7 +269,7 @@ const maxNamespaces = 1 << 20
 
 func (c *Controller) activeNamespaces(ctx context.Context, do adminFunc) ([]uint32, error) {
 	var all []uint32
-	buf := make([]byte, IdentifySize)
+	buf := make([]byte, IdentifyDataSize)
 	for last := uint32(0); ; {
 		cmd := Command{Opcode: AdminIdentify, NSID: last, CDW10: uint32(CNSActiveNamespaces)}
 		if _, err := do(ctx, &cmd, buf); err != nil {

@@ -217,7 +217,7 @@ func (q *QueuePair) goLive() {
 		r.submitted = q.p.Now()
 		q.post(r)
 	}
-	q.abort(failed, StatusInvalidNamespaceOrFormat)
+	q.abort(failed, StatusInvalidNamespace)
 	q.resume()
 }
 

@@ -2,13 +2,18 @@ package tcp
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
 	"strconv"
+	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/qpoll/qpoll/nvme"
+	"github.com/qpoll/qpoll/poller"
 )
 
 // Port is the port number that IANA registered for NVMe/TCP I/O controllers;
@@ -25,13 +30,16 @@ type transport struct {
 	addr    nvme.Address
 	cfg     Config
 	host    hostIdentity
-	kato    uint32 // milliseconds
+	kato    time.Duration
 	name    string // for messages
 	cntlid  atomic.Uint32
 	icd     atomic.Uint32 // in-capsule data limit of I/O queues, bytes
 	subnqn  string
 	admin   *nvme.QueuePair
 	remotes atomic.Pointer[[]netip.AddrPort] // what the last queue 0 connected to, first
+
+	mu        sync.Mutex
+	lingering map[*conn]struct{}
 }
 
 type hostIdentity struct {
@@ -68,7 +76,7 @@ func New(addr nvme.Address, cfg *nvme.Config) (nvme.Transport, error) {
 			addr.Service = DiscoveryPort
 		}
 	}
-	t := &transport{addr: addr, cfg: c, subnqn: addr.SubNQN, kato: uint32(cfg.KATO().Milliseconds())}
+	t := &transport{addr: addr, cfg: c, subnqn: addr.SubNQN, lingering: map[*conn]struct{}{}, kato: cfg.KATO()}
 	t.host.nqn, t.host.id = cfg.Host()
 	if err := nvme.CheckNQN(t.host.nqn); err != nil {
 		return nil, err
@@ -87,7 +95,28 @@ func unbracket(s string) string {
 
 func (t *transport) Name() string    { return "tcp" }
 func (t *transport) Address() string { return t.name }
-func (t *transport) Close() error    { return nil }
+
+// Close implements nvme.Transport.
+func (t *transport) Close() error {
+	t.mu.Lock()
+	conns := maps.Clone(t.lingering)
+	t.mu.Unlock()
+	for c := range conns {
+		_ = onCore(c.qp.Poller(), c.endLinger)
+	}
+	return nil
+}
+
+// onCore runs f on the core and waits. If the poller was closed, nothing runs
+// there any more, and f runs here.
+func onCore(p *poller.Poller, f func()) error {
+	err := p.Call(context.Background(), f)
+	if errors.Is(err, poller.ErrClosed) {
+		f()
+		return nil
+	}
+	return err
+}
 
 // Connect implements nvme.Transport: TCP connection, ICReq and ICResp, fabrics
 // Connect, all driven on the queue pair's core.
@@ -151,10 +180,9 @@ func (t *transport) connectOne(ctx context.Context, qp *nvme.QueuePair, local, r
 
 // Disconnect implements nvme.Transport.
 func (t *transport) Disconnect(_ context.Context, qp *nvme.QueuePair) error {
-	return qp.Poller().Call(context.Background(), func() {
+	return onCore(qp.Poller(), func() {
 		if c, ok := qp.Transport().(*conn); ok {
 			c.stop(nvme.ErrClosed)
-			c.endLinger()
 			return
 		}
 		qp.Quiesced()
