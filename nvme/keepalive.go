@@ -24,7 +24,7 @@ type keepAlive struct {
 func (c *Controller) readKeepAlive(ctx context.Context, id *IdentifyController) {
 	k := &c.alive
 	k.timeout = 0
-	if id.KAS == 0 || !c.limits.Fabrics || c.cfg.KeepAlive < 0 {
+	if id.KAS == 0 || !c.fabrics() || c.cfg.KeepAlive < 0 {
 		return
 	}
 	k.timeout = c.cfg.KATO()
