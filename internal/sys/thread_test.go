@@ -5,6 +5,7 @@ import (
 	"runtime"
 	"slices"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -37,7 +38,7 @@ func TestAffinity(t *testing.T) {
 		})
 	}
 	onThread(func() {
-		if err := SetAffinityMask(all); err != nil {
+		if err := SetAffinityMask(0, all); err != nil {
 			t.Error(err)
 		}
 		if got, err := GetAffinity(); err != nil || !slices.Equal(got, all) {
@@ -51,6 +52,20 @@ func TestAffinityErrors(t *testing.T) {
 		onThread(func() {
 			if err := SetAffinity(cpu); !errors.Is(err, unix.EINVAL) {
 				t.Errorf("CPU %d: %v, want EINVAL", cpu, err)
+			}
+		})
+	}
+}
+
+func TestTimerSlack(t *testing.T) {
+	for _, d := range []time.Duration{1, 1000} {
+		onThread(func() {
+			if err := SetTimerSlack(d); err != nil {
+				t.Fatal(err)
+			}
+			slack, err := unix.PrctlRetInt(unix.PR_GET_TIMERSLACK, 0, 0, 0, 0)
+			if err != nil || slack != int(d) {
+				t.Errorf("slack is %d ns, %v; want %d", slack, err, d)
 			}
 		})
 	}
