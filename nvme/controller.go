@@ -109,7 +109,7 @@ func (c *Controller) addQueue(q *QueuePair) {
 
 // removeQueue ends a queue pair whose transport side is disconnected.
 func (c *Controller) removeQueue(q *QueuePair, err error) {
-	_ = q.p.Call(context.Background(), func() {
+	q.p.CallAnyway(func() {
 		q.kill(err)
 		if q.cold.added {
 			q.cold.added = false

@@ -231,8 +231,7 @@ func (c *Controller) takeDown() {
 // goLive opens the gates, the admin queue's first.
 func (c *Controller) goLive() {
 	c.lastUp = time.Now()
-	bg := context.Background()
-	_ = c.p.Call(bg, func() {
+	c.p.CallAnyway(func() {
 		c.admin.startTimer()
 		c.alive.start(c)
 		c.async.arm()
@@ -240,7 +239,7 @@ func (c *Controller) goLive() {
 	})
 	c.setState(StateLive, nil)
 	for _, q := range c.ioQueues() {
-		_ = q.p.Call(bg, func() {
+		q.p.CallAnyway(func() {
 			q.startTimer()
 			q.goLive()
 		})

@@ -90,7 +90,7 @@ func keepAliveDone(arg any, cpl *Completion) {
 
 // stop ends it; from any goroutine but the core's.
 func (k *keepAlive) stop(c *Controller) {
-	_ = c.p.Call(context.Background(), func() {
+	c.p.CallAnyway(func() {
 		if k.timer != nil {
 			k.timer.Stop()
 			k.timer = nil
