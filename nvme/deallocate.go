@@ -6,6 +6,9 @@ import "encoding/binary"
 // controller takes in one command are split.
 func (q *NamespaceQueue) Deallocate(ranges []DSMRange, done Done, arg any) error {
 	g := q.ns.geo.Load()
+	if g.gone {
+		return ErrNoNamespace
+	}
 	if !g.deallocate {
 		return ErrUnsupported
 	}
