@@ -63,7 +63,9 @@ func (n *IdentifyNamespaceNVM) UnmarshalBinary(b []byte) error {
 // IdentifyControllerNVM is the NVM Command Set specific Identify Controller
 // data structure, 4096 bytes (NVM Command Set Specification 1.1, "I/O Command
 // Set Specific Identify Controller Data Structure for the NVM Command Set";
-// CNS 06h, CSI 0). Zero means no limit, or that the controller does not tell.
+// CNS 06h, CSI 0). A zero limit means none, or that the controller does not
+// tell; for a command whose ONCS bit is clear as well, that it is not supported.
+// With the ONCS bit set the limits only recommend.
 type IdentifyControllerNVM struct {
 	_       structs.HostLayout
 	VSL     uint8  // verify size limit; see SizeLimit

@@ -58,16 +58,16 @@ type ANAGroup struct {
 }
 
 const (
-	anaHeaderSize      = 16
-	anaGroupHeaderSize = 32
-	anaWhat            = "ANA log"
+	anaHeaderSize = 16
+	anaGroupSize  = 32
+	anaWhat       = "ANA log"
 )
 
 // ANALogSize returns how many bytes the ANA log of a controller has at most,
 // from the fields of Identify Controller: NANAGRPID groups, and one entry for
 // each of MaxNamespaces.
 func ANALogSize(groups, namespaces uint32) uint64 {
-	return anaHeaderSize + uint64(groups)*anaGroupHeaderSize + uint64(namespaces)*4
+	return anaHeaderSize + uint64(groups)*anaGroupSize + uint64(namespaces)*4
 }
 
 // AppendBinary appends the bytes of the log page. Groups have to be in order

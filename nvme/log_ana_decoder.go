@@ -24,7 +24,7 @@ type ANADecoder struct {
 	missing  int // identifiers that the last group still lacks
 	headed   bool
 	seen     map[uint32]bool // group identifiers
-	partial  [anaGroupHeaderSize]byte
+	partial  [anaGroupSize]byte
 	nPartial int
 	err      error
 }
@@ -75,7 +75,7 @@ func (d *ANADecoder) unit() int {
 	case !d.headed:
 		return anaHeaderSize
 	case d.missing == 0:
-		return anaGroupHeaderSize
+		return anaGroupSize
 	}
 	return 4
 }

@@ -45,7 +45,7 @@ func (l *LockdownLog) List() []uint8 { return l.CFIL[:min(int(l.Length), len(l.C
 // the partition's data follows it.
 type BootPartitionHeader struct {
 	_      structs.HostLayout
-	LID    LID // LogBootPartition
+	LID    LogID // LogBootPartition
 	_      [3]byte
 	BPINFO BPINFO // without the read status
 	_      [8]byte

@@ -1,56 +1,56 @@
 package nvme
 
-// LID identifies a log page (Base Specification, figure "Get Log Page – Log
+// LogID identifies a log page (Base Specification, figure "Get Log Page – Log
 // Page Identifiers").
-type LID uint8
+type LogID uint8
 
 // The log page identifiers of the base and NVM command sets and of the zoned
 // namespace command set's one.
 const (
-	LogSupportedPages          LID = 0x00 // SupportedLogPages
-	LogError                   LID = 0x01 // ErrorLogEntry, several
-	LogSMART                   LID = 0x02 // SMARTLog
-	LogFirmwareSlot            LID = 0x03 // FirmwareSlotLog
-	LogChangedNamespaces       LID = 0x04 // ParseChangedNamespaces
-	LogCommandEffects          LID = 0x05 // CommandEffectsLog
-	LogSelfTest                LID = 0x06 // SelfTestLog
-	LogTelemetryHost           LID = 0x07 // TelemetryHeader
-	LogTelemetryController     LID = 0x08 // TelemetryHeader
-	LogEnduranceGroup          LID = 0x09 // EnduranceGroupLog
-	LogPredictableLatency      LID = 0x0a // PredictableLatencyLog
-	LogPredictableLatencyEvent LID = 0x0b // ParseEventAggregate
-	LogANA                     LID = 0x0c // ANALog
-	LogPersistentEvent         LID = 0x0d // PersistentEventHeader
-	LogLBAStatus               LID = 0x0e // LBAStatusLog
-	LogEnduranceGroupEvent     LID = 0x0f // ParseEventAggregate
-	LogMediaUnitStatus         LID = 0x10 // MediaUnitStatusLog
-	LogCapacityConfigurations  LID = 0x11 // ParseCapacityConfigurations
-	LogFeatureEffects          LID = 0x12 // FeatureEffectsLog
-	LogMIEffects               LID = 0x13 // MIEffectsLog
-	LogLockdown                LID = 0x14 // LockdownLog
-	LogBootPartition           LID = 0x15 // BootPartitionHeader
-	LogRotationalMedia         LID = 0x16 // RotationalMediaLog
-	LogDispersedNamespace      LID = 0x17 // ParseDispersedNamespace
-	LogManagementAddress       LID = 0x18 // ManagementAddressLog
-	LogPhyReceiverEye          LID = 0x19 // PCIe transport
-	LogReachabilityGroups      LID = 0x1a // ParseReachabilityGroups
-	LogReachabilityAssociation LID = 0x1b // ParseReachabilityAssociations
-	LogChangedAllocated        LID = 0x1c // ParseChangedNamespaces
-	LogFDPConfigurations       LID = 0x20 // ParseFDPConfigurations
-	LogFDPHandleUsage          LID = 0x21 // ParseFDPHandleUsage
-	LogFDPStatistics           LID = 0x22 // FDPStatisticsLog
-	LogFDPEvents               LID = 0x23 // ParseFDPEvents
-	LogDiscovery               LID = 0x70 // DiscoveryLog
-	LogHostDiscovery           LID = 0x71 // ParseHostDiscovery
-	LogAVEDiscovery            LID = 0x72 // ParseAVEDiscovery
-	LogPullModelRequest        LID = 0x73 // ParsePullModelRequest
-	LogReservation             LID = 0x80 // ReservationLog
-	LogSanitize                LID = 0x81 // SanitizeLog
-	LogChangedZones            LID = 0xbf // zoned namespace command set
-	LogVendorStart             LID = 0xc0 // first vendor specific log page
+	LogSupportedPages          LogID = 0x00 // SupportedLogPages
+	LogError                   LogID = 0x01 // ErrorLogEntry, several
+	LogSMART                   LogID = 0x02 // SMARTLog
+	LogFirmwareSlot            LogID = 0x03 // FirmwareSlotLog
+	LogChangedNamespaces       LogID = 0x04 // ParseChangedNamespaces
+	LogCommandEffects          LogID = 0x05 // CommandEffectsLog
+	LogSelfTest                LogID = 0x06 // SelfTestLog
+	LogTelemetryHost           LogID = 0x07 // TelemetryHeader
+	LogTelemetryController     LogID = 0x08 // TelemetryHeader
+	LogEnduranceGroup          LogID = 0x09 // EnduranceGroupLog
+	LogPredictableLatency      LogID = 0x0a // PredictableLatencyLog
+	LogPredictableLatencyEvent LogID = 0x0b // ParseEventAggregate
+	LogANA                     LogID = 0x0c // ANALog
+	LogPersistentEvent         LogID = 0x0d // PersistentEventHeader
+	LogLBAStatus               LogID = 0x0e // LBAStatusLog
+	LogEnduranceGroupEvent     LogID = 0x0f // ParseEventAggregate
+	LogMediaUnitStatus         LogID = 0x10 // MediaUnitStatusLog
+	LogCapacityConfigurations  LogID = 0x11 // ParseCapacityConfigurations
+	LogFeatureEffects          LogID = 0x12 // FeatureEffectsLog
+	LogMIEffects               LogID = 0x13 // MIEffectsLog
+	LogLockdown                LogID = 0x14 // LockdownLog
+	LogBootPartition           LogID = 0x15 // BootPartitionHeader
+	LogRotationalMedia         LogID = 0x16 // RotationalMediaLog
+	LogDispersedNamespace      LogID = 0x17 // ParseDispersedNamespace
+	LogManagementAddress       LogID = 0x18 // ManagementAddressLog
+	LogPhyReceiverEye          LogID = 0x19 // PCIe transport
+	LogReachabilityGroups      LogID = 0x1a // ParseReachabilityGroups
+	LogReachabilityAssociation LogID = 0x1b // ParseReachabilityAssociations
+	LogChangedAllocated        LogID = 0x1c // ParseChangedNamespaces
+	LogFDPConfigurations       LogID = 0x20 // ParseFDPConfigurations
+	LogFDPHandleUsage          LogID = 0x21 // ParseFDPHandleUsage
+	LogFDPStatistics           LogID = 0x22 // FDPStatisticsLog
+	LogFDPEvents               LogID = 0x23 // ParseFDPEvents
+	LogDiscovery               LogID = 0x70 // DiscoveryLog
+	LogHostDiscovery           LogID = 0x71 // ParseHostDiscovery
+	LogAVEDiscovery            LogID = 0x72 // ParseAVEDiscovery
+	LogPullModelRequest        LogID = 0x73 // ParsePullModelRequest
+	LogReservation             LogID = 0x80 // ReservationLog
+	LogSanitize                LogID = 0x81 // SanitizeLog
+	LogChangedZones            LogID = 0xbf // zoned namespace command set
+	LogVendorStart             LogID = 0xc0 // first vendor specific log page
 )
 
-var logNames = map[LID]string{
+var logNames = map[LogID]string{
 	LogSupportedPages:          "Supported Log Pages",
 	LogError:                   "Error Information",
 	LogSMART:                   "SMART / Health Information",
@@ -94,7 +94,7 @@ var logNames = map[LID]string{
 }
 
 // String returns the specification's name of the log page.
-func (l LID) String() string {
+func (l LogID) String() string {
 	if name, ok := logNames[l]; ok {
 		return name
 	}
@@ -121,7 +121,7 @@ const (
 
 // GetLogPageCommand is the Get Log Page command (Base Specification 5.1.12).
 type GetLogPageCommand struct {
-	LID       LID
+	LID       LogID
 	NSID      uint32 // NSIDAll or 0 for the pages that are not of a namespace
 	Length    uint64 // bytes to return: a multiple of 4 from 4 to 16 GiB
 	Offset    uint64 // in bytes, a multiple of 4; with Index in entries
@@ -159,6 +159,21 @@ func (g GetLogPageCommand) Command() (Command, error) {
 	}, nil
 }
 
+// GetLogPage returns a Get Log Page command for n bytes of a log page from byte
+// offset on: the plain case of GetLogPageCommand. n is rounded down to dwords,
+// at least one, and offset likewise.
+func GetLogPage(page LogID, nsid uint32, n int, offset uint64) Command {
+	numd := uint32(max(n/4, 1) - 1)
+	return Command{
+		Opcode: AdminGetLogPage,
+		NSID:   nsid,
+		CDW10:  uint32(page) | numd<<16,
+		CDW11:  numd >> 16,
+		CDW12:  uint32(offset) &^ 3,
+		CDW13:  uint32(offset >> 32),
+	}
+}
+
 // ParseGetLogPage reads a Get Log Page command. Whether the offset is aligned
 // and within the page is the caller's to check.
 func ParseGetLogPage(cmd *Command) (GetLogPageCommand, error) {
@@ -167,7 +182,7 @@ func ParseGetLogPage(cmd *Command) (GetLogPageCommand, error) {
 	}
 	numd := cmd.CDW10>>16 | cmd.CDW11<<16
 	return GetLogPageCommand{
-		LID:       LID(cmd.CDW10),
+		LID:       LogID(cmd.CDW10),
 		NSID:      cmd.NSID,
 		Length:    (uint64(numd) + 1) * 4,
 		Offset:    uint64(cmd.CDW12) | uint64(cmd.CDW13)<<32,

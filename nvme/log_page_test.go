@@ -46,7 +46,7 @@ func TestGetLogPageRefused(t *testing.T) {
 
 func TestLIDNames(t *testing.T) {
 	for _, c := range []struct {
-		l    LID
+		l    LogID
 		want string
 	}{
 		{0x02, "SMART / Health Information"}, {0x0c, "Asymmetric Namespace Access"}, {0x70, "Discovery"},

@@ -9,7 +9,7 @@ import (
 // bytes (Base Specification 2.1, figure "Persistent Event Log Page").
 type PersistentEventHeader struct {
 	_         structs.HostLayout
-	LID       LID // LogPersistentEvent
+	LID       LogID // LogPersistentEvent
 	_         [3]byte
 	TNEV      uint32 // number of events
 	TLL       uint64 // length of the log in bytes, with the header

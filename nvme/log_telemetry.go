@@ -12,7 +12,7 @@ const TelemetryBlockSize = 512
 // Page"). Data blocks follow it.
 type TelemetryHeader struct {
 	_                    structs.HostLayout
-	LID                  LID // LogTelemetryHost or LogTelemetryController
+	LID                  LogID // LogTelemetryHost or LogTelemetryController
 	_                    [4]byte
 	IEEE                 [3]byte // OUI, least significant byte first; zero if none
 	DataArea1Last        uint16  // last block of area 1; areas all start at block 1
