@@ -63,7 +63,7 @@ func (c *Controller) geometry(ctx context.Context, ns *Namespace, info *Identify
 	if id.ONCS&ONCSVerify != 0 {
 		g.verify = maxNLB
 	}
-	g.dsmRanges, g.dsmRange, g.dsmTotal = maxDSMRanges, math.MaxUint32, math.MaxUint64
+	g.dsmRanges, g.dsmRange, g.dsmTotal = MaxDSMRanges, math.MaxUint32, math.MaxUint64
 	return g, c.commandSetLimits(ctx, g, do)
 }
 
