@@ -71,6 +71,7 @@ type Poller struct {
 
 	mu      sync.Mutex    // of Start and Close
 	counted bool          // in crowd
+	after   sync.Mutex    // whoever is the core when nothing runs any more
 	done    chan struct{} // closed when nothing of the poller runs any more
 }
 
