@@ -4,16 +4,17 @@ import (
 	"go/ast"
 	"go/token"
 	"path"
+	"regexp"
 	"strings"
 )
 
 // CheckDocs reports packages without a package comment, and exported names of
 // the public packages without a doc comment.
 //
-// A comment above a struct field or interface method also stands for those
-// that follow it without an empty line. Fields of structs that are marked
-// structs.HostLayout may go without: their names and places are those of the
-// specification that the struct names.
+// A method of an interface may be explained in the comment of the interface.
+// Fields need comments in the structs that a user fills in or reads numbers
+// from; a comment above a field also stands for those that follow it without an
+// empty line.
 func CheckDocs(t *Tree) []Problem {
 	var ps []Problem
 	documented := make(map[string]bool)
@@ -43,6 +44,12 @@ func CheckDocs(t *Tree) []Problem {
 	return ps
 }
 
+// fieldDocs matches the structs whose fields need comments.
+var fieldDocs = regexp.MustCompile(`(Config|Options|Stats|Listener)$`)
+
+// plainMethods say all in their name.
+var plainMethods = map[string]bool{"Error": true, "String": true, "Unwrap": true}
+
 func internal(dir string) bool {
 	for elem := range strings.SplitSeq(dir, "/") {
 		if elem == "internal" {
@@ -69,7 +76,7 @@ func (c *docChecker) decl(d ast.Decl) {
 	case *ast.FuncDecl:
 		if d.Recv == nil {
 			c.want(d.Doc != nil, d.Name, "function")
-		} else if ast.IsExported(receiver(d.Recv)) {
+		} else if ast.IsExported(receiver(d.Recv)) && !plainMethods[d.Name.Name] {
 			c.want(d.Doc != nil, d.Name, "method")
 		}
 	case *ast.GenDecl:
@@ -92,17 +99,17 @@ func (c *docChecker) spec(d *ast.GenDecl, spec ast.Spec) {
 		}
 		switch typ := s.Type.(type) {
 		case *ast.StructType:
-			if !hostLayout(typ) {
-				c.fields(typ.Fields, "field")
+			if fieldDocs.MatchString(s.Name.Name) {
+				c.fields(typ.Fields)
 			}
 		case *ast.InterfaceType:
-			c.fields(typ.Methods, "method")
+			c.methods(typ.Methods, s.Doc.Text()+d.Doc.Text())
 		}
 	}
 }
 
-// fields checks the fields of a struct or the methods of an interface.
-func (c *docChecker) fields(list *ast.FieldList, kind string) {
+// fields checks the fields of a struct.
+func (c *docChecker) fields(list *ast.FieldList) {
 	headed := false // a comment stands above this run of lines
 	last := 0
 	for _, field := range list.List {
@@ -115,9 +122,19 @@ func (c *docChecker) fields(list *ast.FieldList, kind string) {
 		}
 		headed = headed || field.Doc != nil
 		for _, name := range field.Names {
-			c.want(headed || field.Comment != nil, name, kind)
+			c.want(headed || field.Comment != nil, name, "field")
 		}
 		last = c.t.Fset.Position(field.End()).Line
+	}
+}
+
+// methods checks the methods of an interface, whose own comment is doc.
+func (c *docChecker) methods(list *ast.FieldList, doc string) {
+	for _, m := range list.List {
+		for _, name := range m.Names {
+			told := regexp.MustCompile(`\b` + name.Name + `\b`).MatchString(doc)
+			c.want(told || plainMethods[name.Name] || m.Doc != nil || m.Comment != nil, name, "method")
+		}
 	}
 }
 
@@ -141,13 +158,4 @@ func receiver(recv *ast.FieldList) string {
 			return ""
 		}
 	}
-}
-
-func hostLayout(s *ast.StructType) bool {
-	for _, field := range s.Fields.List {
-		if sel, ok := field.Type.(*ast.SelectorExpr); ok && sel.Sel.Name == "HostLayout" {
-			return true
-		}
-	}
-	return false
 }

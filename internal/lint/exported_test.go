@@ -24,8 +24,8 @@ type (
 	Grouped int
 )
 
-// Opts is documented, its fields are not.
-type Opts struct {
+// Options is documented, its fields are not.
+type Options struct {
 	Depth int
 
 	// Low and High bound it.
@@ -35,10 +35,11 @@ type Opts struct {
 	After int
 }
 
-// Transport is documented, its methods are not.
+// Transport is documented, its methods are not; but Reset is.
 type Transport interface {
 	Dial() error
 	Close() error // closes
+	Reset() error
 }
 `
 	const good = `// Package nvme is documented.
@@ -51,6 +52,8 @@ type Command struct {
 	_   structs.HostLayout
 	CID uint16
 }
+
+func (c *Command) String() string { return "" }
 
 // Status codes.
 const (

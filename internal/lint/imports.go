@@ -4,24 +4,31 @@ import (
 	"go/ast"
 	"go/token"
 	"path"
+	"regexp"
 	"strings"
 )
 
-// syscallExceptions are the files outside of internal/sys that may import
-// syscall or golang.org/x/sys/unix, each with its reason. Keep it short: let
-// internal/sys export what others need.
-var syscallExceptions = map[string]string{}
+// sysExceptions are the files outside of internal/sys that may import
+// golang.org/x/sys, each with its reason. Keep it short: let internal/sys
+// export what others need.
+var sysExceptions = map[string]string{}
 
-// execPackages are the directories whose code may start other programs.
+// syscallNames are the names of package syscall that any file may use: types
+// and constants that the standard library's own interfaces are made of. Error
+// numbers and signals, EAGAIN and SIGINT, are allowed besides.
+var syscallNames = map[string]bool{
+	"Conn": true, "Errno": true, "RawConn": true, "Signal": true, "SysProcAttr": true, "WaitStatus": true,
+}
+
+var syscallConstant = regexp.MustCompile(`^(E|SIG)[A-Z0-9]+$`)
+
+// execPackages are the directories whose code may start other programs. Tests
+// may everywhere.
 var execPackages = []string{
 	"internal/guest", // QEMU
 	"internal/ci",    // the go command
 	"internal/lint",  // go list
 }
-
-// execTests are directories whose tests, but not their other files, may start
-// other programs: those that are programs themselves.
-var execTests = []string{"bench", "examples"}
 
 // An arrow says what the packages at or below From must not import. Tests are
 // free, so that a package can be tested against the fakes of another.
@@ -80,28 +87,57 @@ func CheckUnsafe(t *Tree) []Problem {
 	return ps
 }
 
-// CheckSyscalls reports imports of the syscall packages outside of
-// internal/sys and of the files that except names, and exceptions that are no
-// longer needed.
+// CheckSyscalls reports, outside of internal/sys, the use of package syscall
+// for more than its errors and signals, and imports of golang.org/x/sys but in
+// the files that except names. It reports exceptions that are not needed, too.
 func CheckSyscalls(t *Tree, except map[string]string) []Problem {
 	var ps []Problem
 	used := make(map[string]bool)
 	for _, f := range t.GoFiles() {
+		if under(f.Dir(), "internal/sys") {
+			continue
+		}
 		for spec, p := range f.Imports() {
-			if p != "syscall" && !under(p, "golang.org/x/sys") || under(f.Dir(), "internal/sys") {
-				continue
+			switch {
+			case p == "syscall":
+				ps = append(ps, t.syscallUses(f, spec)...)
+			case under(p, "golang.org/x/sys"):
+				used[f.Path] = true
+				if except[f.Path] == "" {
+					ps = append(ps, t.at(f, spec.Pos(), "%s is imported only in internal/sys", p))
+				}
 			}
-			if except[f.Path] == "" {
-				ps = append(ps, t.at(f, spec.Pos(), "%s is imported only in internal/sys", p))
-			}
-			used[f.Path] = true
 		}
 	}
 	for name := range except {
 		if !used[name] {
-			ps = append(ps, Problem{name, 0, "listed as importing a syscall package, but does not"})
+			ps = append(ps, Problem{name, 0, "listed as importing golang.org/x/sys, but does not"})
 		}
 	}
+	return ps
+}
+
+// syscallUses reports what a file uses of package syscall and may not.
+func (t *Tree) syscallUses(f *File, spec *ast.ImportSpec) []Problem {
+	name := "syscall"
+	if spec.Name != nil {
+		name = spec.Name.Name
+	}
+	if name == "." || name == "_" {
+		return []Problem{t.at(f, spec.Pos(), "syscall is imported by its name or not at all")}
+	}
+	var ps []Problem
+	ast.Inspect(f.AST, func(n ast.Node) bool {
+		sel, ok := n.(*ast.SelectorExpr)
+		if !ok {
+			return true
+		}
+		x, ok := sel.X.(*ast.Ident)
+		if ok && x.Name == name && !syscallNames[sel.Sel.Name] && !syscallConstant.MatchString(sel.Sel.Name) {
+			ps = append(ps, t.at(f, sel.Pos(), "syscall.%s belongs in internal/sys", sel.Sel.Name))
+		}
+		return true
+	})
 	return ps
 }
 
@@ -144,7 +180,7 @@ func rootOf(dir string) (string, bool) {
 func CheckExec(t *Tree) []Problem {
 	var ps []Problem
 	for _, f := range t.GoFiles() {
-		allowed := underAny(f.Dir(), execPackages) || f.IsTest() && underAny(f.Dir(), execTests)
+		allowed := f.IsTest() || underAny(f.Dir(), execPackages)
 		for spec, p := range f.Imports() {
 			if p == "os/exec" && !allowed {
 				ps = append(ps, t.at(f, spec.Pos(), "os/exec is imported only in %s", strings.Join(execPackages, ", ")))

@@ -16,17 +16,37 @@ func TestUnsafeReports(t *testing.T) {
 }
 
 func TestSyscallsReports(t *testing.T) {
+	unix := "\n\nimport \"golang.org/x/sys/unix\"\n"
 	tr := tree(t, map[string]string{
-		"a/a.go":                   "package a\n\nimport \"syscall\"\n",
-		"a/b_test.go":              "package a\n\nimport \"golang.org/x/sys/unix\"\n",
-		"a/listed_test.go":         "package a\n\nimport \"golang.org/x/sys/unix\"\n",
-		"internal/sys/a.go":        "package sys\n\nimport \"golang.org/x/sys/unix\"\n",
-		"internal/sys/pid1/a.go":   "package pid1\n\nimport \"syscall\"\n",
-		"internal/system/sneak.go": "package system\n\nimport \"syscall\"\n",
+		"a/a.go":                   "package a" + unix,
+		"a/b_test.go":              "package a\n\nimport \"golang.org/x/sys/cpu\"\n",
+		"a/listed_test.go":         "package a" + unix,
+		"internal/sys/a.go":        "package sys" + unix,
+		"internal/sys/pid1/a.go":   "package pid1\n\nimport \"syscall\"\n\nvar _ = syscall.Mount\n",
+		"internal/system/sneak.go": "package system" + unix,
+		"a/calls.go": `package a
+
+import (
+	"syscall"
+)
+
+func f(fd int, b []byte) (int, syscall.Errno) {
+	if _, err := syscall.Write(fd, b); err == syscall.EAGAIN || err == syscall.Errno(5) {
+		return syscall.SIGINT, syscall.E2BIG
+	}
+	g := syscall.Syscall6
+	return syscall.O_DIRECT
+}
+`,
+		"a/renamed.go": "package a\n\nimport sc \"syscall\"\n\nvar _ = sc.Mmap\n",
+		"a/dot.go":     "package a\n\nimport . \"syscall\"\n",
 	})
 	except := map[string]string{"a/listed_test.go": "sets up a namespace", "a/gone.go": "was needed once"}
 	expect(t, CheckSyscalls(tr, except),
-		"a/a.go:3: syscall is", "a/b_test.go:3: golang.org/x/sys/unix is", "internal/system/sneak.go:3", "a/gone.go: listed")
+		"a/a.go:3: golang.org/x/sys/unix is", "a/b_test.go:3: golang.org/x/sys/cpu is", "internal/system/sneak.go:3", "a/gone.go: listed",
+		"a/calls.go:8: syscall.Write", "a/calls.go:11: syscall.Syscall6", "a/calls.go:12: syscall.O_DIRECT",
+		"a/renamed.go:5: syscall.Mmap", "a/dot.go:3",
+	)
 }
 
 func TestArrowsReports(t *testing.T) {
@@ -77,11 +97,11 @@ func TestExecReports(t *testing.T) {
 		"nvme/a.go":           "package nvme" + exec,
 		"nvme/a_test.go":      "package nvme" + exec,
 		"bench/main.go":       "package main" + exec,
-		"bench/main_test.go":  "package main" + exec,
+		"bench/main_test.go":  "package main\n\nvar prog = \"qemu-system-x86_64\"\n",
 		"internal/guest/a.go": "package guest" + exec + "\nconst prog = \"qemu-system-x86_64\"\n",
 		"internal/ci/a.go":    "package main" + exec + "\nvar prog = `/usr/bin/qemu-img`\n",
 	})
-	expect(t, CheckExec(tr), "nvme/a.go:3", "nvme/a_test.go:3", "bench/main.go:3", "internal/ci/a.go:5: QEMU")
+	expect(t, CheckExec(tr), "nvme/a.go:3", "bench/main.go:3", "bench/main_test.go:3: QEMU", "internal/ci/a.go:5: QEMU")
 }
 
 func TestSkipsReports(t *testing.T) {

@@ -78,7 +78,7 @@ func report(t *testing.T, problems []Problem) {
 }
 
 func TestUnsafe(t *testing.T)   { report(t, CheckUnsafe(module(t))) }
-func TestSyscalls(t *testing.T) { report(t, CheckSyscalls(module(t), syscallExceptions)) }
+func TestSyscalls(t *testing.T) { report(t, CheckSyscalls(module(t), sysExceptions)) }
 func TestArrows(t *testing.T)   { report(t, CheckArrows(module(t))) }
 func TestExec(t *testing.T)     { report(t, CheckExec(module(t))) }
 func TestSkips(t *testing.T)    { report(t, CheckSkips(module(t))) }
@@ -103,7 +103,7 @@ func TestHot(t *testing.T) {
 // TestExceptionReasons keeps the tables of exceptions from holding any without
 // a reason.
 func TestExceptionReasons(t *testing.T) {
-	for name, why := range syscallExceptions {
+	for name, why := range sysExceptions {
 		if strings.TrimSpace(why) == "" {
 			t.Errorf("no reason for the exception of %s", name)
 		}

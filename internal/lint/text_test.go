@@ -17,8 +17,9 @@ func TestTextReports(t *testing.T) {
 	lines = append(lines, "mktemp /tmp/x.XXXXXX", "TODOS", "hacked", "/dev/vfio/1", "/sys/kernel/config/nvmet", "a/work/b", "$root/x", "https://example.com/home/x",
 		"/tmp/cpu.prof", "/workers", "rootfs/root", "${dir}/work")
 	tr := tree(t, map[string]string{
-		"docs/a.md": strings.Join(lines, "\n") + "\n",
-		"go.sum":    "example.com v1 h1:XX" + "X/\n",
+		"docs/a.md":           strings.Join(lines, "\n") + "\n",
+		"internal/guest/a.md": "HOME=/ro" + "ot\n",
+		"go.sum":              "example.com v1 h1:XX" + "X/\n",
 	})
 	problems := CheckText(tr)
 	seen := make(map[int]bool)
