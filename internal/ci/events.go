@@ -30,7 +30,7 @@ type tally struct {
 type pkgRun struct {
 	output  []event
 	outcome map[string]string // action by test
-	passed  int
+	done    int // tests that passed, or benchmarks
 }
 
 // readEvents reads a run of go test -json to its end. It prints a line for
@@ -71,6 +71,7 @@ func (t *tally) add(e event, p *pkgRun, w io.Writer) {
 		p.output = append(p.output, e)
 		if strings.HasPrefix(e.Test, "Benchmark") && strings.Contains(e.Output, " ns/op") {
 			t.Benchmarks++
+			p.done++
 		}
 	case "pass", "fail", "skip":
 		if e.Test == "" {
@@ -86,7 +87,7 @@ func (t *tally) endTest(e event, p *pkgRun) {
 	switch e.Action {
 	case "pass":
 		t.Passed++
-		p.passed++
+		p.done++
 	case "fail":
 		t.Failed++
 	case "skip":
@@ -102,7 +103,7 @@ func (t *tally) endPackage(e event, p *pkgRun, w io.Writer) {
 		t.Packages++
 		for _, o := range p.output {
 			if o.Test == "" && strings.HasPrefix(o.Output, "ok ") {
-				fmt.Fprintf(w, "%s\t%d passed\n", strings.TrimSpace(o.Output), p.passed)
+				fmt.Fprintf(w, "%s\t%d passed\n", strings.TrimSpace(o.Output), p.done)
 			}
 		}
 	case "fail":
