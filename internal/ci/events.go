@@ -30,7 +30,7 @@ type tally struct {
 type pkgRun struct {
 	output  []event
 	outcome map[string]string // action by test
-	done    int // tests that passed, or benchmarks
+	done    int               // tests that passed, or benchmarks
 }
 
 // readEvents reads a run of go test -json to its end. It prints a line for

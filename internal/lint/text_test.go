@@ -6,12 +6,9 @@ import (
 )
 
 func TestTextReports(t *testing.T) {
-	var lines []string
-	for _, word := range []string{"TO" + "DO(me): finish", "// FIX" + "ME", "XX" + "X", "HA" + "CK", "not " + "implemented yet", "Not " + "Implemented"} {
-		lines = append(lines, word)
-	}
-	for _, p := range []string{"/wo" + "rk/main", `"/ro` + `ot/go"`, "cd /ro" + "ot", "see ../" + "shared/style.md", "/tmp/" + "wt/ci", "=/ho" + "me/me", "/fa" + "rm/x"} {
-		lines = append(lines, p)
+	lines := []string{
+		"TO" + "DO(me): finish", "// FIX" + "ME", "XX" + "X", "HA" + "CK", "not " + "implemented yet", "Not " + "Implemented",
+		"/wo" + "rk/main", `"/ro` + `ot/go"`, "cd /ro" + "ot", "see ../" + "shared/style.md", "/tmp/" + "wt/ci", "=/ho" + "me/me", "/fa" + "rm/x",
 	}
 	bad := len(lines)
 	lines = append(lines, "mktemp /tmp/x.XXXXXX", "TODOS", "hacked", "/dev/vfio/1", "/sys/kernel/config/nvmet", "a/work/b", "$root/x", "https://example.com/home/x",
