@@ -1,0 +1,338 @@
+package nvme
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"runtime"
+	"sync"
+	"sync/atomic"
+)
+
+// The blocking calls may be made from any goroutine but a poller's. Each costs
+// one hop to the controller's own poller (Config.Poller) and one back, some
+// microseconds to some tens of them; they suit control planes, tools and
+// code that wants io.ReaderAt. Buffers may be any memory. There is no
+// read-modify-write: offsets and lengths must be multiples of BlockSize.
+
+var (
+	_ io.ReaderAt = (*Namespace)(nil)
+	_ io.WriterAt = (*Namespace)(nil)
+)
+
+// ReadAt implements io.ReaderAt. Offsets and lengths must be multiples of
+// BlockSize (*AlignmentError); a read that reaches the end returns what there
+// is and io.EOF.
+func (ns *Namespace) ReadAt(p []byte, off int64) (int, error) {
+	return ns.ReadAtContext(context.Background(), p, off)
+}
+
+// WriteAt implements io.WriterAt. A write beyond the end writes nothing and
+// returns ErrOutOfRange. Completed writes are durable after Flush.
+func (ns *Namespace) WriteAt(p []byte, off int64) (int, error) {
+	return ns.WriteAtContext(context.Background(), p, off)
+}
+
+// ReadAtContext is ReadAt with a context. When ctx ends first, the command is
+// aborted and the call returns as soon as the controller has let go of p:
+// after its answer, or at worst after Config.IOTimeout and a reset.
+func (ns *Namespace) ReadAtContext(ctx context.Context, p []byte, off int64) (int, error) {
+	g := ns.geo.Load()
+	if err := g.align(p, off); err != nil {
+		return 0, err
+	}
+	size := ns.Size()
+	var eof error
+	if off >= size {
+		return 0, io.EOF
+	}
+	if int64(len(p)) > size-off {
+		p, eof = p[:size-off], io.EOF
+	}
+	if len(p) == 0 {
+		return 0, eof
+	}
+	if err := ns.transfer(ctx, OpRead, p, off); err != nil {
+		return 0, err
+	}
+	return len(p), eof
+}
+
+// WriteAtContext is WriteAt with a context; see ReadAtContext. If it fails,
+// any part of the range may have been written.
+func (ns *Namespace) WriteAtContext(ctx context.Context, p []byte, off int64) (int, error) {
+	if err := ns.outbound(ctx, OpWrite, p, off); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// CompareAt compares p with the media at off; a difference returns an error
+// that is StatusCompareFailure.
+func (ns *Namespace) CompareAt(ctx context.Context, p []byte, off int64) error {
+	return ns.outbound(ctx, OpCompare, p, off)
+}
+
+func (ns *Namespace) outbound(ctx context.Context, op Opcode, p []byte, off int64) error {
+	g := ns.geo.Load()
+	if err := g.align(p, off); err != nil {
+		return err
+	}
+	if off > ns.Size() || int64(len(p)) > ns.Size()-off {
+		return fmt.Errorf("%w: offset %d, %d bytes, namespace of %d", ErrOutOfRange, off, len(p), ns.Size())
+	}
+	if len(p) == 0 {
+		return nil
+	}
+	return ns.transfer(ctx, op, p, off)
+}
+
+func (g *geometry) align(p []byte, off int64) error {
+	if off < 0 {
+		return fmt.Errorf("%w: negative offset %d", ErrOutOfRange, off)
+	}
+	if x := int64(g.xfer); off%x != 0 || int64(len(p))%x != 0 {
+		return &AlignmentError{Offset: off, Length: len(p), BlockSize: int(g.xfer)}
+	}
+	return nil
+}
+
+func (ns *Namespace) transfer(ctx context.Context, op Opcode, p []byte, off int64) error {
+	x := uint64(ns.geo.Load().xfer)
+	s := getSync()
+	s.io = IO{Op: op, LBA: uint64(off) / x, Blocks: uint64(len(p)) / x, Buf: p, Done: syncDone, Arg: s}
+	return ns.do(ctx, s)
+}
+
+// Flush makes completed writes of the namespace durable.
+func (ns *Namespace) Flush(ctx context.Context) error {
+	s := getSync()
+	s.io = IO{Op: OpFlush}
+	return ns.do(ctx, s)
+}
+
+// WriteZeroes sets n bytes at off to zero.
+func (ns *Namespace) WriteZeroes(ctx context.Context, off, n int64) error {
+	return ns.rangeOp(ctx, OpWriteZeroes, off, n)
+}
+
+// Verify has the controller check n bytes at off.
+func (ns *Namespace) Verify(ctx context.Context, off, n int64) error {
+	return ns.rangeOp(ctx, OpVerify, off, n)
+}
+
+// Deallocate tells the controller that n bytes at off are unused.
+func (ns *Namespace) Deallocate(ctx context.Context, off, n int64) error {
+	return ns.rangeOp(ctx, OpDatasetManagement, off, n)
+}
+
+func (ns *Namespace) rangeOp(ctx context.Context, op Opcode, off, n int64) error {
+	g := ns.geo.Load()
+	x := int64(g.xfer)
+	switch {
+	case off < 0 || n < 0 || off > ns.Size() || n > ns.Size()-off:
+		return fmt.Errorf("%w: offset %d, %d bytes, namespace of %d", ErrOutOfRange, off, n, ns.Size())
+	case off%x != 0 || n%x != 0:
+		return &AlignmentError{Offset: off, Length: int(n), BlockSize: int(x)}
+	case n == 0:
+		return nil
+	}
+	s := getSync()
+	s.io = IO{Op: op, LBA: uint64(off / x), Blocks: uint64(n / x), Done: syncDone, Arg: s}
+	if op == OpDatasetManagement {
+		for lba, left := s.io.LBA, s.io.Blocks; left > 0; {
+			k := min(left, 0xffffffff)
+			s.ranges = append(s.ranges, DSMRange{LBA: lba, Length: uint32(k)})
+			lba, left = lba+k, left-k
+		}
+	}
+	return ns.do(ctx, s)
+}
+
+// blockingQueue is the I/O queue pair behind the blocking calls, opened on
+// first use.
+type blockingQueue struct {
+	mu      sync.Mutex
+	qp      *QueuePair
+	waiting []*syncOp // on core: wait for a tracker
+}
+
+func (c *Controller) blockingQueue(ctx context.Context) (*QueuePair, error) {
+	b := &c.blocking
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.qp != nil {
+		return b.qp, nil
+	}
+	qp, err := c.OpenQueue(ctx, c.p, QueueConfig{})
+	if err == nil {
+		b.qp = qp
+	}
+	return qp, err
+}
+
+// syncOp carries one blocking call to the poller and back.
+type syncOp struct {
+	io     IO
+	ranges []DSMRange
+	q      NamespaceQueue
+	status Status
+	err    error
+	state  atomic.Uint32 // one of the values below
+	wake   chan struct{}
+	start  func() // s.submit, bound once
+}
+
+const (
+	syncRunning uint32 = iota
+	syncParked         // the caller sleeps on wake
+	syncEnded
+)
+
+var syncPool = sync.Pool{New: func() any {
+	s := &syncOp{wake: make(chan struct{}, 1)}
+	s.start = s.submit
+	return s
+}}
+
+func getSync() *syncOp { return syncPool.Get().(*syncOp) }
+
+func (ns *Namespace) do(ctx context.Context, s *syncOp) error {
+	defer s.recycle()
+	if err := ns.usable(); err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return ctxError(ctx)
+	}
+	if ns.c.p.OnCore() {
+		return ErrOnCore
+	}
+	qp, err := ns.c.blockingQueue(ctx)
+	if err != nil {
+		return err
+	}
+	s.q = NamespaceQueue{qp: qp, ns: ns}
+	s.state.Store(syncRunning)
+	s.err, s.status = nil, 0
+	if err := qp.p.Post(s.start); err != nil {
+		return err
+	}
+	cancelled := s.wait(ctx)
+	if s.err != nil {
+		return s.err
+	}
+	if cancelled && (s.status.Code() == StatusAbortRequested || s.status.Code() == StatusCommandAbortedByHost) {
+		return ctxError(ctx)
+	}
+	return s.status.Err()
+}
+
+func (s *syncOp) recycle() {
+	s.io, s.ranges, s.q = IO{}, s.ranges[:0], NamespaceQueue{}
+	syncPool.Put(s)
+}
+
+// submit runs on the poller's core.
+func (s *syncOp) submit() {
+	var err error
+	switch s.io.Op {
+	case OpFlush:
+		err = s.q.Flush(syncDone, s)
+	case OpDatasetManagement:
+		err = s.q.Deallocate(s.ranges, syncDone, s)
+	default:
+		err = s.q.Issue(&s.io)
+	}
+	if errors.Is(err, ErrQueueFull) {
+		b := &s.q.ns.c.blocking
+		b.waiting = append(b.waiting, s)
+		return
+	}
+	if err != nil {
+		s.end(0, err)
+	}
+}
+
+func syncDone(arg any, st Status) {
+	s := arg.(*syncOp)
+	b := &s.q.ns.c.blocking
+	s.end(st, nil) // s belongs to its caller again
+	if len(b.waiting) > 0 {
+		next := b.waiting[0]
+		b.waiting = append(b.waiting[:0], b.waiting[1:]...)
+		next.submit()
+	}
+}
+
+func (s *syncOp) end(st Status, err error) {
+	s.status, s.err = st, err
+	if s.state.Swap(syncEnded) == syncParked {
+		s.wake <- struct{}{}
+	}
+}
+
+// spins is how often a caller looks before it sleeps. A goroutine that a
+// poller wakes may have to wait to be stolen from the poller's run queue; a
+// short operation is cheaper to wait for awake.
+const spins = 64
+
+// wait returns when the operation has ended. It reports whether ctx ended
+// first.
+func (s *syncOp) wait(ctx context.Context) (cancelled bool) {
+	for range spins {
+		if s.state.Load() == syncEnded {
+			return false
+		}
+		runtime.Gosched()
+	}
+	if !s.state.CompareAndSwap(syncRunning, syncParked) {
+		return false
+	}
+	select {
+	case <-s.wake:
+		return false
+	case <-ctx.Done():
+	}
+	qp := s.q.qp
+	_ = qp.p.Post(func() { qp.cancel(s) })
+	<-s.wake
+	return true
+}
+
+// cancel ends an operation of the blocking API: what is held or waits fails at
+// once, what the controller has is aborted. On the poller's core.
+func (q *QueuePair) cancel(s *syncOp) {
+	b := &q.cold.ctrl.blocking
+	for i, w := range b.waiting {
+		if w == s {
+			b.waiting = append(b.waiting[:i], b.waiting[i+1:]...)
+			s.end(StatusCommandAbortedByHost, nil)
+			return
+		}
+	}
+	var held []uint16
+	for i := range q.reqs {
+		r := &q.reqs[i]
+		if r.arg != any(s) && (r.op == nil || r.op.arg != any(s)) {
+			continue
+		}
+		switch r.state {
+		case reqHeld:
+			held = append(held, r.index)
+		case reqPosted:
+			c, qid, cid := q.cold.ctrl, q.cold.id, r.Cmd.CID
+			c.wg.Go(func() {
+				ctx, done := context.WithTimeout(context.Background(), c.cfg.AdminTimeout)
+				defer done()
+				_, _ = c.Abort(ctx, qid, cid)
+			})
+		}
+		if r.op != nil {
+			r.op.fail(StatusCommandAbortedByHost)
+		}
+	}
+	q.unhold(held)
+	q.abort(held, StatusCommandAbortedByHost)
+}

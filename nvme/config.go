@@ -1,0 +1,119 @@
+package nvme
+
+import (
+	"log/slog"
+	"runtime"
+	"time"
+
+	"github.com/qpoll/qpoll/poller"
+)
+
+// Forever disables a timeout that would otherwise end something.
+const Forever time.Duration = -1
+
+// Config holds what can be chosen about a controller. The zero value works.
+// Where the address string names the same thing, the address wins.
+type Config struct {
+	// Poller runs the admin queue and the blocking calls. If nil, one
+	// unpinned adaptive poller is shared by all controllers of the process.
+	// It must be running (or stepped by another goroutine) while methods that
+	// take a context are used.
+	Poller *poller.Poller
+
+	// HostNQN names this host to fabrics controllers. Empty: the contents of
+	// /etc/nvme/hostnqn, else a random one for the process.
+	HostNQN string
+	// HostID is the host identifier. Zero: /etc/nvme/hostid if HostNQN came
+	// from its file, else the UUID in HostNQN, else a hash of it.
+	HostID [16]byte
+
+	// KeepAlive is the keep-alive timeout KATO; a command is sent every half
+	// of it. 0: 5 s. Negative: no keep-alive. Rounded up to the granularity
+	// the controller reports (KAS, units of 100 ms).
+	KeepAlive time.Duration
+	// ReconnectDelay is the pause between attempts to reconnect. 0: 10 s.
+	// The first attempt follows a loss at once unless the connection had
+	// lived for less than this.
+	ReconnectDelay time.Duration
+	// CtrlLossTimeout is how long reconnects go on before the controller is
+	// given up (Linux ctrl_loss_tmo). 0: 600 s. Forever: never.
+	CtrlLossTimeout time.Duration
+	// FastIOFailTimeout is how long after a loss commands wait for the
+	// reconnect before they fail (Linux fast_io_fail_tmo). 0 or Forever: they
+	// wait until CtrlLossTimeout.
+	FastIOFailTimeout time.Duration
+	// ConnectTimeout bounds one attempt to connect and initialise. 0: 15 s.
+	ConnectTimeout time.Duration
+	// AdminTimeout is when an admin command is overdue and the controller
+	// gets reset. 0: 60 s.
+	AdminTimeout time.Duration
+	// IOTimeout is when an I/O command is overdue: it is aborted first; after
+	// as long again, the controller is reset. 0: 30 s. Forever: never.
+	IOTimeout time.Duration
+	// Retries is how often one command may be sent again after reconnects. 0:
+	// 5, as Linux' nvme_core.max_retries. Negative: never; commands in flight
+	// at a loss then complete with StatusCommandAbortedByHost.
+	Retries int
+
+	// IOQueues is the number of I/O queues asked from the controller. 0: the
+	// number of CPUs, and one more for the blocking calls.
+	IOQueues int
+	// QueueSize is the size in entries of an I/O queue where QueueConfig does
+	// not say; one less can be in flight. 0: 256. The controller's limit
+	// (CAP.MQES) applies.
+	QueueSize int
+	// AdminQueueSize is the size of the admin queue. 0: 32. At least 16.
+	AdminQueueSize int
+
+	// Logger takes notable events of connection handling. Nil: none.
+	Logger *slog.Logger
+	// Events are called on notable events. Nil: none.
+	Events *Events
+	// Transport is what the transport's own package documents (tcp.Config,
+	// for example), or nil for its defaults.
+	Transport any
+}
+
+func (c *Config) withDefaults() Config {
+	var d Config
+	if c != nil {
+		d = *c
+	}
+	def := func(v *time.Duration, to time.Duration) {
+		if *v == 0 {
+			*v = to
+		}
+	}
+	def(&d.KeepAlive, 5*time.Second)
+	def(&d.ReconnectDelay, 10*time.Second)
+	def(&d.CtrlLossTimeout, 600*time.Second)
+	def(&d.FastIOFailTimeout, Forever)
+	def(&d.ConnectTimeout, 15*time.Second)
+	def(&d.AdminTimeout, 60*time.Second)
+	def(&d.IOTimeout, 30*time.Second)
+	switch {
+	case d.Retries == 0:
+		d.Retries = 5
+	case d.Retries < 0:
+		d.Retries = 0
+	}
+	d.Retries = min(d.Retries, 255)
+	if d.IOQueues <= 0 {
+		d.IOQueues = runtime.NumCPU() + 1
+	}
+	d.IOQueues = min(d.IOQueues, 65534)
+	if d.QueueSize <= 0 {
+		d.QueueSize = 256
+	}
+	if d.AdminQueueSize <= 0 {
+		d.AdminQueueSize = 32
+	}
+	d.AdminQueueSize = min(max(d.AdminQueueSize, 16), 4096)
+	if d.Logger == nil {
+		d.Logger = slog.New(slog.DiscardHandler)
+	}
+	if d.Events == nil {
+		d.Events = &Events{}
+	}
+	return d
+}

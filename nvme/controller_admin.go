@@ -1,0 +1,294 @@
+package nvme
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// adminReserve is the number of admin trackers kept for the library: events,
+// keep-alive, and initialisation.
+const adminReserve = maxAsyncRequests + 2
+
+// call is one blocking command. Its data is bounced through memory of its own,
+// so that a caller who gives up may reuse his.
+type call struct {
+	cmd  Command
+	data Data
+	cpl  Completion
+	done chan struct{}
+}
+
+func newCall(cmd *Command, buf []byte) *call {
+	dir := Direction(cmd.Opcode & 3)
+	if cmd.Opcode == OpFabrics {
+		dir = Direction(cmd.NSID & 3) // the fabrics command type
+	}
+	k := &call{cmd: *cmd, done: make(chan struct{})}
+	if len(buf) > 0 {
+		k.data = Data{Buf: make([]byte, len(buf)), Len: uint32(len(buf)), Dir: dir}
+		if dir == DirOut {
+			copy(k.data.Buf, buf)
+		}
+	}
+	return k
+}
+
+func callDone(arg any, cpl *Completion) {
+	k := arg.(*call)
+	k.cpl = *cpl
+	close(k.done)
+}
+
+// wait returns the completion, with its status as an error.
+func (k *call) wait(ctx context.Context, buf []byte) (Completion, error) {
+	select {
+	case <-k.done:
+	case <-ctx.Done():
+		return Completion{}, ctxError(ctx)
+	}
+	if k.data.Dir == DirIn {
+		copy(buf, k.data.Buf)
+	}
+	return k.cpl, k.cpl.Status().Err()
+}
+
+func ctxError(ctx context.Context) error {
+	err := context.Cause(ctx)
+	if errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("%w: %w", ErrTimeout, err)
+	}
+	return err
+}
+
+// errNoTracker is for internal commands, of which there are a bounded number.
+var errNoTracker = errors.New("nvme: queue not connected")
+
+// DoInternal posts a command as PostInternal does and waits for it. For
+// transports; any goroutine but the poller's.
+func (q *QueuePair) DoInternal(ctx context.Context, cmd *Command, buf []byte) (Completion, error) {
+	if q.p.OnCore() {
+		return Completion{}, ErrOnCore
+	}
+	k := newCall(cmd, buf)
+	err := q.p.Post(func() {
+		if !q.PostInternal(&k.cmd, k.data, callDone, k) {
+			k.cpl.StatusPhase = uint16(StatusHostPathError) << 1
+			close(k.done)
+		}
+	})
+	if err != nil {
+		return Completion{}, err
+	}
+	return k.wait(ctx, buf)
+}
+
+// Admin sends one admin command and waits for its completion: raw passthrough.
+// cmd.CID, the data pointer and the PSDT bits are set by the library; buf is
+// read or written as the opcode's low bits say. A status other than success
+// comes back as an error of type Status beside the completion. While the
+// controller reconnects, the command waits. If ctx ends first, the command's
+// fate is unknown, and buf may be reused at once.
+func (c *Controller) Admin(ctx context.Context, cmd *Command, buf []byte) (Completion, error) {
+	return c.passthrough(ctx, c.admin, nil, cmd, buf)
+}
+
+func (c *Controller) passthrough(ctx context.Context, q *QueuePair, ns *Namespace, cmd *Command, buf []byte) (Completion, error) {
+	if q.p.OnCore() {
+		return Completion{}, ErrOnCore
+	}
+	if err := c.checkTransfer(uint64(len(buf))); err != nil {
+		return Completion{}, err
+	}
+	if err := c.waitLive(ctx); err != nil {
+		return Completion{}, err
+	}
+	k := newCall(cmd, buf)
+	refused := make(chan error, 1)
+	var try func()
+	try = func() {
+		if ctx.Err() != nil {
+			refused <- ctxError(ctx)
+			return
+		}
+		err := q.submitRaw(&k.cmd, k.data, ns, callDone, k)
+		switch {
+		case errors.Is(err, ErrQueueFull):
+			q.p.AfterFunc(200*time.Microsecond, try)
+		case err != nil:
+			refused <- err
+		}
+	}
+	if err := q.p.Post(try); err != nil {
+		return Completion{}, err
+	}
+	select {
+	case err := <-refused:
+		return Completion{}, err
+	case <-k.done:
+	case <-ctx.Done():
+	}
+	return k.wait(ctx, buf)
+}
+
+// checkTransfer refuses a transfer that no single command may carry.
+func (c *Controller) checkTransfer(n uint64) error {
+	if m := c.MaxTransfer(); m != 0 && n > uint64(m) {
+		return fmt.Errorf("%w: %d bytes, one command moves at most %d", ErrLength, n, m)
+	}
+	return nil
+}
+
+// MaxTransfer returns the most bytes that one command may move, from MDTS and
+// the transport's limit; 0 means no limit.
+func (c *Controller) MaxTransfer() uint32 {
+	c.mu.Lock()
+	m := c.limits.MaxTransfer
+	shift := 12 + uint(c.cap.MPSMIN())
+	c.mu.Unlock()
+	if id := c.id.Load(); id != nil && id.MDTS != 0 {
+		if s := uint(id.MDTS) + shift; s < 32 && (m == 0 || 1<<s < m) {
+			m = 1 << s
+		}
+	}
+	return m
+}
+
+// GetFeature reads a feature's value: the result dword, and buf where the
+// feature has a data structure. sel is 0 for the current value, 1 default, 2
+// saved, 3 capabilities.
+func (c *Controller) GetFeature(ctx context.Context, fid FeatureID, sel uint8, nsid, cdw11 uint32, buf []byte) (uint32, error) {
+	cmd := Command{Opcode: AdminGetFeatures, NSID: nsid, CDW10: uint32(fid) | uint32(sel&7)<<8, CDW11: cdw11}
+	cpl, err := c.Admin(ctx, &cmd, buf)
+	return uint32(cpl.Result), c.opError(fmt.Sprintf("get feature %#x", uint8(fid)), 0, err)
+}
+
+// SetFeature writes a feature's value and returns the result dword. save asks
+// the controller to keep it across resets.
+func (c *Controller) SetFeature(ctx context.Context, fid FeatureID, save bool, nsid, cdw11 uint32, buf []byte) (uint32, error) {
+	cmd := Command{Opcode: AdminSetFeatures, NSID: nsid, CDW10: uint32(fid), CDW11: cdw11}
+	if save {
+		cmd.CDW10 |= 1 << 31
+	}
+	cpl, err := c.Admin(ctx, &cmd, buf)
+	return uint32(cpl.Result), c.opError(fmt.Sprintf("set feature %#x", uint8(fid)), 0, err)
+}
+
+// LogOptions are the less common fields of Get Log Page.
+type LogOptions struct {
+	NSID   uint32
+	Offset uint64 // byte offset, multiple of 4
+	LSP    uint8  // log specific parameter, 7 bits
+	LSI    uint16 // log specific identifier
+	RAE    bool   // retain asynchronous event
+	UUID   uint8  // UUID index
+	CSI    uint8  // command set identifier
+}
+
+// LogPage fills buf from a log page, in pieces no larger than one command may
+// move. len(buf) must be a multiple of 4. Pages that fit in one piece are read
+// with their offset field as given; longer ones need a controller that
+// supports offsets (LPA bit 2).
+func (c *Controller) LogPage(ctx context.Context, lid LogID, buf []byte, o LogOptions) error {
+	err := c.logPage(ctx, lid, buf, o, func(ctx context.Context, cmd *Command, b []byte) error {
+		_, err := c.Admin(ctx, cmd, b)
+		return err
+	})
+	return c.opError(fmt.Sprintf("get log page %#x", uint8(lid)), 0, err)
+}
+
+func (c *Controller) logPage(ctx context.Context, lid LogID, buf []byte, o LogOptions, do func(context.Context, *Command, []byte) error) error {
+	if len(buf) == 0 || len(buf)%4 != 0 || o.Offset%4 != 0 {
+		return fmt.Errorf("%w: log pages are read in multiples of 4 bytes", ErrLength)
+	}
+	chunk := len(buf)
+	if m := int(c.MaxTransfer()); m != 0 {
+		chunk = min(chunk, m)
+	}
+	chunk = min(chunk, 1<<20)
+	retain := o.RAE
+	for off := 0; off < len(buf); off += chunk {
+		b := buf[off:min(off+chunk, len(buf))]
+		// Until the last piece, reading must not clear the event.
+		cmd := GetLogPage(lid, o.NSID, len(b), o.Offset+uint64(off))
+		cmd.CDW10 |= uint32(o.LSP&0x7f) << 8
+		if retain || off+chunk < len(buf) {
+			cmd.CDW10 |= 1 << 15
+		}
+		cmd.CDW11 |= uint32(o.LSI) << 16
+		cmd.CDW14 = uint32(o.UUID&0x7f) | uint32(o.CSI)<<24
+		if err := do(ctx, &cmd, b); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Abort asks the controller to abort a command of queue sqid. It returns
+// whether the controller says that it did (bit 0 of the result clear); an
+// aborted command completes with StatusAbortRequested.
+func (c *Controller) Abort(ctx context.Context, sqid, cid uint16) (bool, error) {
+	cmd := Command{Opcode: AdminAbort, CDW10: uint32(cid)<<16 | uint32(sqid)}
+	cpl, err := c.Admin(ctx, &cmd, nil)
+	if err != nil {
+		return false, c.opError("abort", 0, err)
+	}
+	return cpl.Result&1 == 0, nil
+}
+
+// Property reads a controller property (register) of size 4 or 8 bytes.
+func (c *Controller) Property(ctx context.Context, offset uint32, size int) (uint64, error) {
+	if c.p.OnCore() {
+		return 0, ErrOnCore
+	}
+	v, err := c.t.Property(ctx, offset, size)
+	return v, c.opError(fmt.Sprintf("read property %#x", offset), 0, err)
+}
+
+// SetProperty writes a controller property (register).
+func (c *Controller) SetProperty(ctx context.Context, offset uint32, size int, v uint64) error {
+	if c.p.OnCore() {
+		return ErrOnCore
+	}
+	return c.opError(fmt.Sprintf("write property %#x", offset), 0, c.t.SetProperty(ctx, offset, size, v))
+}
+
+// ActiveNamespaces returns the identifiers of the active namespaces, in order
+// (CNS 02h).
+func (c *Controller) ActiveNamespaces(ctx context.Context) ([]uint32, error) {
+	list, err := c.activeNamespaces(ctx, c.Admin)
+	return list, c.opError("identify active namespaces", 0, err)
+}
+
+type adminFunc func(ctx context.Context, cmd *Command, buf []byte) (Completion, error)
+
+// maxNamespaces bounds what a hostile controller can make the host list.
+const maxNamespaces = 1 << 20
+
+func (c *Controller) activeNamespaces(ctx context.Context, do adminFunc) ([]uint32, error) {
+	var all []uint32
+	buf := make([]byte, IdentifyDataSize)
+	for last := uint32(0); ; {
+		cmd := Command{Opcode: AdminIdentify, NSID: last, CDW10: uint32(CNSActiveNamespaces)}
+		if _, err := do(ctx, &cmd, buf); err != nil {
+			return nil, err
+		}
+		for i := 0; i < len(buf); i += 4 {
+			n := binary.LittleEndian.Uint32(buf[i:])
+			switch {
+			case n == 0:
+				return all, nil
+			case n <= last || n > 0xfffffffe:
+				return nil, fmt.Errorf("%w: active namespace list not ascending (%#x after %#x)", ErrProtocol, n, last)
+			case len(all) == maxNamespaces:
+				return nil, fmt.Errorf("%w: more than %d active namespaces", ErrProtocol, maxNamespaces)
+			}
+			all, last = append(all, n), n
+		}
+		if last == 0xfffffffe {
+			return all, nil
+		}
+	}
+}

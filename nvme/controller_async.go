@@ -1,0 +1,226 @@
+package nvme
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+)
+
+// maxAsyncRequests is how many Asynchronous Event Requests are kept with the
+// controller, if it takes as many (AERL).
+const maxAsyncRequests = 4
+
+// asyncState handles asynchronous events away from the poller: the log page
+// that belongs to an event is read, which re-enables events of its kind, then
+// the request is posted again, then the listener is told.
+type asyncState struct {
+	c       *Controller
+	want    int             // requests to keep posted; set before live
+	pending chan AsyncEvent // at most one per posted request
+	ctx     context.Context
+	cancel  context.CancelFunc
+}
+
+func (a *asyncState) init(c *Controller) {
+	a.c = c
+	a.pending = make(chan AsyncEvent, 4*maxAsyncRequests)
+	a.ctx, a.cancel = context.WithCancel(context.Background())
+	c.wg.Go(a.work)
+}
+
+func (a *asyncState) close() { a.cancel() }
+
+// configureEvents turns on the notices that the controller offers.
+func (c *Controller) configureEvents(ctx context.Context, id *IdentifyController) error {
+	c.async.want = min(int(id.AERL)+1, maxAsyncRequests)
+	mask := id.OAES & asyncWanted
+	mask |= 0x1f // critical warnings of the SMART log
+	if id.IsDiscovery() {
+		mask &^= 0x1f
+	}
+	if mask == 0 {
+		return nil
+	}
+	cmd := Command{Opcode: AdminSetFeatures, CDW10: uint32(FeatAsyncEventConfiguration), CDW11: mask}
+	_, err := c.admin.DoInternal(ctx, &cmd, nil)
+	var st Status
+	if errors.As(err, &st) && !st.IsPath() {
+		c.cfg.Logger.Warn("Set Features (Asynchronous Event Configuration) rejected", "controller", c.t.Address(), "status", st.Error())
+		return nil
+	}
+	return c.opError("configure asynchronous events", 0, err)
+}
+
+// arm posts the requests. On the admin queue's core.
+func (a *asyncState) arm() {
+	for range a.want {
+		a.post()
+	}
+}
+
+func (a *asyncState) post() {
+	cmd := Command{Opcode: AdminAsyncEvent}
+	a.c.admin.postInternal(&cmd, Data{}, reqNoTime, asyncDone, a)
+}
+
+func asyncDone(arg any, cpl *Completion) {
+	a := arg.(*asyncState)
+	if !cpl.Status().OK() {
+		return // aborted with the queue, or more than AERL: not posted again
+	}
+	select {
+	case a.pending <- AsyncEvent(cpl.Result):
+	default: // cannot be: every posted request has room
+	}
+}
+
+func (a *asyncState) work() {
+	for {
+		select {
+		case <-a.ctx.Done():
+			return
+		case e := <-a.pending:
+			a.handle(e)
+			_ = a.c.p.Post(func() {
+				if a.c.admin.Live() {
+					a.post()
+				}
+			})
+		}
+	}
+}
+
+func (a *asyncState) handle(e AsyncEvent) {
+	c := a.c
+	c.cfg.Logger.Info("asynchronous event", "controller", c.t.Address(), "event", e.String())
+	var err error
+	switch e.Type() {
+	case AsyncNotice:
+		err = a.notice(e)
+	case AsyncError, AsyncSMART:
+		err = a.clear(e)
+	}
+	if err != nil && a.ctx.Err() == nil {
+		c.cfg.Logger.Warn("asynchronous event", "controller", c.t.Address(), "event", e.String(), "error", err)
+	}
+	if f := c.cfg.Events.Async; f != nil {
+		c.events.post(func() { f(c, e) })
+	}
+}
+
+// clear reads the event's log page so that the controller reports again.
+func (a *asyncState) clear(e AsyncEvent) error {
+	size := 512
+	switch e.LogPage() {
+	case LogError:
+		size = 64
+	case LogChangedNamespaces:
+		size = 4096
+	}
+	return a.c.LogPage(a.ctx, e.LogPage(), make([]byte, size), LogOptions{NSID: 0xffffffff})
+}
+
+func (a *asyncState) notice(e AsyncEvent) error {
+	c := a.c
+	switch e.Info() {
+	case NoticeNamespaceAttributeChanged:
+		return a.namespacesChanged()
+	case NoticeANAChange:
+		log, err := c.ReadANALog(a.ctx)
+		if err != nil {
+			return err
+		}
+		if f := c.cfg.Events.ANAChanged; f != nil {
+			c.events.post(func() { f(c, log) })
+		}
+	case NoticeDiscoveryLogChange:
+		// The log is read by whoever uses it; reading its header suffices to
+		// have the next change reported.
+		if err := c.LogPage(a.ctx, LogDiscovery, make([]byte, 1024), LogOptions{}); err != nil {
+			return err
+		}
+		if f := c.cfg.Events.DiscoveryChanged; f != nil {
+			c.events.post(func() { f(c) })
+		}
+	default:
+		return a.clear(e)
+	}
+	return nil
+}
+
+// namespacesChanged reads the changed namespace list, without which no further
+// event would come, and brings the known namespaces up to date.
+func (a *asyncState) namespacesChanged() error {
+	c := a.c
+	buf := make([]byte, 4096)
+	if err := c.LogPage(a.ctx, LogChangedNamespaces, buf, LogOptions{NSID: 0xffffffff}); err != nil {
+		return err
+	}
+	var list []uint32
+	for i := 0; i < len(buf); i += 4 {
+		n := binary.LittleEndian.Uint32(buf[i:])
+		if n == 0 {
+			break
+		}
+		if n == 0xffffffff { // more than the list holds
+			list = nil
+			break
+		}
+		list = append(list, n)
+	}
+	err := c.refreshNamespaces(a.ctx, list)
+	if f := c.cfg.Events.NamespacesChanged; f != nil {
+		c.events.post(func() { f(c, list) })
+	}
+	return err
+}
+
+// ReadANALog reads and parses the Asymmetric Namespace Access log page whole,
+// in pieces as large as one command may move, and again if it changed between
+// the pieces.
+func (c *Controller) ReadANALog(ctx context.Context) (*ANALog, error) {
+	log, err := c.readANALog(ctx)
+	return log, c.opError("read ANA log", 0, err)
+}
+
+// maxANALog bounds what a hostile controller can make the host read.
+const maxANALog = 16 << 20
+
+func (c *Controller) readANALog(ctx context.Context) (*ANALog, error) {
+	id := c.id.Load()
+	if !id.ReportsANA() {
+		return nil, fmt.Errorf("%w: asymmetric namespace access", ErrUnsupported)
+	}
+	size := uint64(anaHeaderSize) + uint64(id.NANAGRPID)*anaGroupSize
+	size += uint64(id.MaxNamespaces()) * 4
+	size = min(size+3&^3, maxANALog)
+	for range 8 {
+		buf := make([]byte, size)
+		if err := c.LogPage(ctx, LogANA, buf, LogOptions{}); err != nil {
+			return nil, err
+		}
+		log := new(ANALog)
+		if err := log.UnmarshalBinary(buf); err != nil {
+			return nil, err
+		}
+		if size <= uint64(c.chunk()) {
+			return log, nil
+		}
+		var head [anaHeaderSize]byte
+		if err := c.LogPage(ctx, LogANA, head[:], LogOptions{}); err != nil {
+			return nil, err
+		}
+		if binary.LittleEndian.Uint64(head[:]) == log.ChangeCount {
+			return log, nil
+		}
+	}
+	return nil, fmt.Errorf("%w: the ANA log changes faster than it can be read", ErrProtocol)
+}
+
+func (c *Controller) chunk() uint32 {
+	if m := c.MaxTransfer(); m != 0 {
+		return min(m, 1<<20)
+	}
+	return 1 << 20
+}

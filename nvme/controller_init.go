@@ -1,0 +1,207 @@
+package nvme
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// hostPageShift is the host's memory page size that CC.MPS announces: 4 KiB.
+const hostPageShift = 12
+
+// initialise enables the controller and reads what the host must know. The
+// admin queue is connected and not live, so only commands from here pass.
+func (c *Controller) initialise(ctx context.Context) error {
+	if err := c.enable(ctx); err != nil {
+		return c.opError("enable", 0, err)
+	}
+	id, err := c.identifyController(ctx)
+	if err != nil {
+		return c.opError("identify controller", 0, err)
+	}
+	if old := c.id.Load(); old != nil && old.SUBNQN != id.SUBNQN {
+		return c.opError("identify controller", 0, fmt.Errorf("%w: subsystem %q became %q", ErrProtocol, ascii(old.SUBNQN[:]), ascii(id.SUBNQN[:])))
+	}
+	c.id.Store(id)
+	c.mu.Lock()
+	c.limits = c.t.Limits(id)
+	c.mu.Unlock()
+	c.readKeepAlive(ctx, id)
+	if err := c.configureEvents(ctx, id); err != nil {
+		return err
+	}
+	if id.CNTRLTYPE == ControllerTypeDiscovery || id.CNTRLTYPE == ControllerTypeAdministrative {
+		return nil
+	}
+	return c.negotiateQueues(ctx)
+}
+
+// enable follows Base Specification 3.5.1 (memory based) and 3.5.2 (message
+// based): disable if need be, configure, enable, wait.
+func (c *Controller) enable(ctx context.Context) error {
+	v, err := c.t.Property(ctx, RegCAP, 8)
+	if err != nil {
+		return fmt.Errorf("read CAP: %w", err)
+	}
+	capp := CAP(v)
+	if min := 12 + int(capp.MPSMIN()); min > hostPageShift {
+		return fmt.Errorf("%w: smallest memory page is %d bytes (CAP.MPSMIN), this host uses %d", ErrUnsupported, 1<<min, 1<<hostPageShift)
+	}
+	if capp.MQES() < 1 {
+		return fmt.Errorf("%w: CAP.MQES %d, 1 is the least", ErrProtocol, capp.MQES())
+	}
+	v, err = c.t.Property(ctx, RegVS, 4)
+	if err != nil {
+		return fmt.Errorf("read VS: %w", err)
+	}
+	c.mu.Lock()
+	c.cap, c.vs = capp, VS(v)
+	c.mu.Unlock()
+	cc, err := c.t.Property(ctx, RegCC, 4)
+	if err != nil {
+		return fmt.Errorf("read CC: %w", err)
+	}
+	if CC(cc).EN() {
+		if err := c.t.SetProperty(ctx, RegCC, 4, uint64(CC(cc).WithEN(false))); err != nil {
+			return fmt.Errorf("disable: %w", err)
+		}
+		if err := c.waitReady(ctx, capp, false); err != nil {
+			return err
+		}
+	}
+	want := CCFields{EN: true, IOSQES: 6, IOCQES: 4, CSS: bestCSS(capp)}.CC()
+	if err := c.t.SetProperty(ctx, RegCC, 4, uint64(want)); err != nil {
+		return fmt.Errorf("write CC: %w", err)
+	}
+	return c.waitReady(ctx, capp, true)
+}
+
+// waitReady polls CSTS until RDY is as wanted, for at most CAP.TO and a grace
+// of half a second, which also serves controllers that report 0.
+func (c *Controller) waitReady(ctx context.Context, capp CAP, ready bool) error {
+	limit := capp.TO() + 500*time.Millisecond
+	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("%w: CSTS.RDY did not become %v within %v", ErrTimeout, ready, limit))
+	defer cancel()
+	for delay := 100 * time.Microsecond; ; delay = min(2*delay, 20*time.Millisecond) {
+		v, err := c.t.Property(ctx, RegCSTS, 4)
+		if err != nil {
+			return fmt.Errorf("read CSTS: %w", err)
+		}
+		if v == 0xffffffff {
+			return fmt.Errorf("%w: CSTS reads all ones, the controller is gone", ErrFatal)
+		}
+		st := CSTS(v)
+		if st.RDY() == ready {
+			return nil
+		}
+		if st.CFS() && ready {
+			return fmt.Errorf("%w: CSTS.CFS set while waiting for RDY", ErrFatal)
+		}
+		if err := sleep(ctx, delay); err != nil {
+			return err
+		}
+	}
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// identifyController reads CNS 01h.
+func (c *Controller) identifyController(ctx context.Context) (*IdentifyController, error) {
+	buf := make([]byte, IdentifyDataSize)
+	cmd := Command{Opcode: AdminIdentify, CDW10: uint32(CNSController)}
+	if _, err := c.admin.DoInternal(ctx, &cmd, buf); err != nil {
+		return nil, err
+	}
+	id := new(IdentifyController)
+	if err := id.UnmarshalBinary(buf); err != nil {
+		return nil, err
+	}
+	return id, nil
+}
+
+// negotiateQueues asks for I/O queues. A controller that rejects the feature
+// still has at least one.
+func (c *Controller) negotiateQueues(ctx context.Context) error {
+	n := uint32(c.cfg.IOQueues - 1)
+	cmd := Command{Opcode: AdminSetFeatures, CDW10: uint32(FeatNumberOfQueues), CDW11: n<<16 | n}
+	cpl, err := c.admin.DoInternal(ctx, &cmd, nil)
+	granted := c.cfg.IOQueues
+	var st Status
+	switch {
+	case err == nil:
+		sq, cq := uint32(cpl.Result)&0xffff, uint32(cpl.Result)>>16&0xffff
+		granted = min(granted, int(min(sq, cq))+1)
+	case errors.As(err, &st) && !st.IsPath():
+		c.cfg.Logger.Warn("Set Features (Number of Queues) rejected", "controller", c.t.Address(), "status", st.Error())
+		granted = 1
+	default:
+		return c.opError("set number of queues", 0, err)
+	}
+	c.mu.Lock()
+	c.nq = granted
+	c.mu.Unlock()
+	return nil
+}
+
+// disable clears CC.EN where the controller can still be reached, so that the
+// old association is known quiet before the next.
+func (c *Controller) disable() {
+	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
+	defer cancel()
+	cc, err := c.t.Property(ctx, RegCC, 4)
+	if err != nil || !CC(cc).EN() {
+		return
+	}
+	if c.t.SetProperty(ctx, RegCC, 4, uint64(CC(cc).WithEN(false))) == nil {
+		_ = c.waitReady(ctx, c.Capabilities(), false)
+	}
+}
+
+// notifyShutdown performs a normal shutdown (Base Specification 3.6), within
+// RTD3E or five seconds.
+func (c *Controller) notifyShutdown() {
+	limit := 5 * time.Second
+	if d := c.id.Load().ShutdownTime(); d != 0 {
+		limit = min(d, 30*time.Second)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	cc, err := c.t.Property(ctx, RegCC, 4)
+	if err != nil {
+		return
+	}
+	if c.t.SetProperty(ctx, RegCC, 4, uint64(CC(cc).WithSHN(CCSHNNormal))) != nil {
+		return
+	}
+	for {
+		v, err := c.t.Property(ctx, RegCSTS, 4)
+		if err != nil || CSTS(v).SHST() == CSTSSHSTComplete || CSTS(v).CFS() {
+			return
+		}
+		if sleep(ctx, 5*time.Millisecond) != nil {
+			return
+		}
+	}
+}
+
+// bestCSS chooses CC.CSS: all supported command sets where the controller knows
+// to tell them apart, else the NVM command set, else admin commands alone.
+func bestCSS(c CAP) uint8 {
+	switch css := c.CSS(); {
+	case css&(1<<6) != 0:
+		return 6
+	case css&1 == 0 && css&(1<<7) != 0:
+		return 7
+	}
+	return 0
+}

@@ -1,0 +1,320 @@
+package nvme
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// queueLost is told on a queue's core that it failed. The manager takes it
+// from there; one token is enough, since it takes all queues down.
+func (c *Controller) queueLost(q *QueuePair, err error) {
+	err = c.opError("connection lost", int(q.cold.id), err)
+	select {
+	case c.lost <- err:
+	default:
+	}
+	if f := c.cfg.Events.Queue; f != nil && q.cold.id != 0 {
+		c.events.post(func() { f(c, q.cold.id, err) })
+	}
+}
+
+// manage is the controller's own goroutine: it recovers what was lost, resets
+// on request, and takes the controller down in the end.
+func (c *Controller) manage() {
+	defer close(c.done)
+	for {
+		select {
+		case err := <-c.lost:
+			c.recover(err)
+		case <-c.stop:
+			c.shutdown()
+			return
+		}
+	}
+}
+
+// errReset is the cause of a reset that the user asked for.
+var errReset = errors.New("reset requested")
+
+// Reset resets the controller and waits until it is live again or given up.
+// Outstanding commands are sent again as after a lost connection.
+func (c *Controller) Reset(ctx context.Context) error {
+	if c.p.OnCore() {
+		return ErrOnCore
+	}
+	if err := c.waitLive(ctx); err != nil {
+		return err
+	}
+	ended := make(chan error, 1)
+	c.mu.Lock()
+	c.reset = append(c.reset, ended)
+	c.mu.Unlock()
+	select {
+	case c.lost <- errReset:
+	default:
+	}
+	select {
+	case err := <-ended:
+		return err
+	case <-c.done:
+		return ErrClosed
+	case <-ctx.Done():
+		return c.opError("reset", -1, context.Cause(ctx))
+	}
+}
+
+func (c *Controller) resetEnded(err error) {
+	c.mu.Lock()
+	list := c.reset
+	c.reset = nil
+	c.mu.Unlock()
+	for _, ch := range list {
+		ch <- err
+	}
+}
+
+// recover brings the controller back after a loss, or gives it up.
+func (c *Controller) recover(cause error) {
+	if c.State() != StateLive {
+		return // given up already, and the token is of the past
+	}
+	start := time.Now()
+	c.setState(StateResetting, cause)
+	c.alive.stop(c)
+	if errors.Is(cause, errReset) {
+		c.disable()
+	}
+	c.takeDown()
+	c.setState(StateConnecting, cause)
+	stopFast := c.startFastFail()
+	defer stopFast()
+	wait := time.Duration(0)
+	if !errors.Is(cause, errReset) && start.Sub(c.lastUp) < c.cfg.ReconnectDelay {
+		wait = c.cfg.ReconnectDelay
+	}
+	for attempt := 1; ; attempt++ {
+		if wait > 0 && !c.pause(wait) {
+			return
+		}
+		err := c.attempt(attempt)
+		if err == nil {
+			return
+		}
+		left := c.cfg.CtrlLossTimeout - time.Since(start)
+		if c.cfg.CtrlLossTimeout < 0 {
+			left = c.cfg.ReconnectDelay
+		}
+		if left <= 0 || permanent(err) {
+			c.giveUp(err)
+			return
+		}
+		wait = min(c.cfg.ReconnectDelay, left)
+	}
+}
+
+// pause waits for d, or returns false if the controller is to be closed.
+func (c *Controller) pause(d time.Duration) bool {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return true
+	case <-c.stop:
+		return false
+	}
+}
+
+// attempt tries once to come up.
+func (c *Controller) attempt(n int) error {
+	ctx, cancel := context.WithTimeoutCause(context.Background(), c.cfg.ConnectTimeout,
+		fmt.Errorf("%w: no connection within %v", ErrTimeout, c.cfg.ConnectTimeout))
+	defer cancel()
+	go func() { // Close does not wait for a silent peer
+		select {
+		case <-c.stop:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
+	err := c.connect(ctx)
+	c.cfg.Logger.Info("reconnect", "controller", c.t.Address(), "attempt", n, "error", err)
+	if f := c.cfg.Events.Reconnect; f != nil {
+		c.events.post(func() { f(c, n, err) })
+	}
+	if err != nil {
+		c.takeDown()
+		return err
+	}
+	c.goLive()
+	c.resetEnded(nil)
+	return nil
+}
+
+// permanent tells whether an error will not go away by itself: as the Linux
+// host, a status that says "do not retry".
+func permanent(err error) bool {
+	var st Status
+	return errors.As(err, &st) && st.DNR() || errors.Is(err, ErrUnsupported)
+}
+
+func (c *Controller) startFastFail() (stop func()) {
+	if c.cfg.FastIOFailTimeout < 0 {
+		return func() {}
+	}
+	t := time.AfterFunc(c.cfg.FastIOFailTimeout, func() {
+		if c.State() == StateLive {
+			return
+		}
+		for _, q := range c.ioQueues() {
+			_ = q.p.Post(q.setFailFast)
+		}
+	})
+	return func() { t.Stop() }
+}
+
+// connect brings up the admin queue, the controller, and the I/O queues that
+// there are; nothing goes live yet.
+func (c *Controller) connect(ctx context.Context) error {
+	for len(c.lost) > 0 {
+		<-c.lost // of the connection before
+	}
+	c.mu.Lock()
+	c.epoch++
+	c.mu.Unlock()
+	if err := c.t.Connect(ctx, c.admin); err != nil {
+		return c.opError("connect", 0, err)
+	}
+	if err := c.initialise(ctx); err != nil {
+		return err
+	}
+	if err := c.recheckNamespaces(ctx); err != nil {
+		return err
+	}
+	return c.forEachQueue(func(q *QueuePair) error {
+		if int(q.cold.id) > c.IOQueues() {
+			err := fmt.Errorf("%w: the controller grants %d I/O queues now", ErrUnsupported, c.IOQueues())
+			c.dropQueue(q, c.opError("connect", int(q.cold.id), err))
+			return nil
+		}
+		return c.opError("connect", int(q.cold.id), c.t.Connect(ctx, q))
+	})
+}
+
+// forEachQueue runs f for all I/O queues at once and joins the errors.
+func (c *Controller) forEachQueue(f func(q *QueuePair) error) error {
+	all := c.ioQueues()
+	errs := make([]error, len(all))
+	var wg sync.WaitGroup
+	for i, q := range all {
+		wg.Go(func() { errs[i] = f(q) })
+	}
+	wg.Wait()
+	for _, err := range errs {
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// takeDown disconnects all queues. Their commands are held or fail.
+func (c *Controller) takeDown() {
+	ctx, cancel := context.WithTimeout(context.Background(), c.cfg.ConnectTimeout)
+	defer cancel()
+	_ = c.forEachQueue(func(q *QueuePair) error { return c.t.Disconnect(ctx, q) })
+	_ = c.t.Disconnect(ctx, c.admin)
+}
+
+// goLive opens the gates, the admin queue's first.
+func (c *Controller) goLive() {
+	c.lastUp = time.Now()
+	bg := context.Background()
+	_ = c.p.Call(bg, func() {
+		c.admin.startTimer()
+		c.alive.start(c)
+		c.async.arm()
+		c.admin.goLive()
+	})
+	c.setState(StateLive, nil)
+	for _, q := range c.ioQueues() {
+		_ = q.p.Call(bg, func() {
+			q.startTimer()
+			q.goLive()
+		})
+		if f := c.cfg.Events.Queue; f != nil {
+			c.events.post(func() { f(c, q.cold.id, nil) })
+		}
+	}
+}
+
+// giveUp declares the controller dead. Only Close remains.
+func (c *Controller) giveUp(err error) {
+	c.setState(StateDead, err)
+	dead := c.deadError(err)
+	for _, q := range c.ioQueues() {
+		c.dropQueue(q, dead)
+	}
+	c.removeQueue(c.admin, dead)
+	c.resetEnded(dead)
+}
+
+// shutdown is the end of manage: see Close.
+func (c *Controller) shutdown() {
+	was := c.State()
+	if was != StateDead {
+		c.setState(StateDeleting, nil)
+	}
+	c.async.close()
+	c.alive.stop(c)
+	bg := context.Background()
+	_ = c.forEachQueue(func(q *QueuePair) error {
+		err := c.t.Disconnect(bg, q)
+		c.dropQueue(q, ErrClosed)
+		return err
+	})
+	if was == StateLive {
+		c.notifyShutdown()
+	}
+	_ = c.t.Disconnect(bg, c.admin)
+	c.removeQueue(c.admin, ErrClosed)
+	c.setState(StateDead, ErrClosed)
+	c.resetEnded(ErrClosed)
+	c.wg.Wait()
+	c.abandon()
+}
+
+// dropQueue forgets an I/O queue whose transport side is disconnected.
+func (c *Controller) dropQueue(q *QueuePair, err error) {
+	c.removeQueue(q, err)
+	c.mu.Lock()
+	if c.queues[q.cold.id] == q {
+		delete(c.queues, q.cold.id)
+	}
+	c.mu.Unlock()
+}
+
+// commandOverdue is told on a queue's core that a command takes too long.
+func (c *Controller) commandOverdue(q *QueuePair, cid uint16, age int64) {
+	action := "reset"
+	if q.cold.id != 0 && age < 2*int64(q.cold.timeout) {
+		action = "abort"
+	}
+	c.cfg.Logger.Warn("command overdue", "controller", c.t.Address(), "queue", q.cold.id, "cid", cid, "age", time.Duration(age), "action", action)
+	if f := c.cfg.Events.Timeout; f != nil {
+		c.events.post(func() { f(c, q.cold.id, cid, time.Duration(age), action) })
+	}
+	if action == "reset" {
+		q.Lost(fmt.Errorf("%w: command %#x overdue after %v", ErrTimeout, cid, time.Duration(age).Round(time.Millisecond)))
+		return
+	}
+	c.wg.Go(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), q.cold.timeout)
+		defer cancel()
+		if aborted, err := c.Abort(ctx, q.cold.id, cid); err != nil || !aborted {
+			c.cfg.Logger.Warn("abort", "controller", c.t.Address(), "queue", q.cold.id, "cid", cid, "aborted", aborted, "error", err)
+		}
+	})
+}

@@ -1,0 +1,86 @@
+package nvme
+
+import "encoding/binary"
+
+// Deallocate implements Queue. Range lists longer, or ranges larger, than the
+// controller takes in one command are split.
+func (q *NamespaceQueue) Deallocate(ranges []DSMRange, done Done, arg any) error {
+	g := q.ns.geo.Load()
+	if !g.deallocate {
+		return ErrUnsupported
+	}
+	if len(ranges) == 0 {
+		return ErrLength
+	}
+	for i := range ranges {
+		r := &ranges[i]
+		if r.Length == 0 {
+			return ErrLength
+		}
+		if r.LBA >= g.blocks || uint64(r.Length) > g.blocks-r.LBA {
+			return ErrOutOfRange
+		}
+	}
+	qp := q.qp
+	if err := qp.accepts(); err != nil {
+		return err
+	}
+	o := qp.takeOp()
+	if o == nil {
+		return ErrQueueFull
+	}
+	if o.scratch == nil {
+		o.scratch = make([]byte, maxDSMRanges*dsmRangeSize)
+	}
+	o.cmd = Command{Opcode: OpDatasetManagement, NSID: g.nsid, CDW11: dsmDeallocate}
+	o.limits = opLimits{ranges: g.dsmRanges, max: g.dsmRange, total: g.dsmTotal}
+	o.ranges, o.left, o.lba = ranges, uint64(len(ranges)), 0
+	o.done, o.arg, o.ns = done, arg, q.ns
+	qp.start(o)
+	return nil
+}
+
+const (
+	maxDSMRanges  = 256
+	dsmRangeSize  = 16
+	dsmDeallocate = 1 << 2 // CDW11 AD
+)
+
+// issueRanges posts the next Dataset Management command of o, one at a time,
+// since its range list stands in the op's own memory. o.lba counts the blocks
+// of the current range that were issued.
+func (q *QueuePair) issueRanges(o *op) bool {
+	if o.pending > 0 || o.left == 0 {
+		return true
+	}
+	r := q.take()
+	if r == nil {
+		return false
+	}
+	n, budget := 0, o.limits.total
+	for o.left > 0 && n < o.limits.ranges && budget > 0 {
+		cur := &o.ranges[uint64(len(o.ranges))-o.left]
+		blocks := min(uint64(cur.Length)-o.lba, o.limits.max, budget)
+		b := o.scratch[n*dsmRangeSize:]
+		binary.LittleEndian.PutUint32(b, cur.Attributes)
+		binary.LittleEndian.PutUint32(b[4:], uint32(blocks))
+		binary.LittleEndian.PutUint64(b[8:], cur.LBA+o.lba)
+		n++
+		budget -= blocks
+		o.lba += blocks
+		if o.lba == uint64(cur.Length) {
+			o.lba = 0
+			o.left--
+		}
+	}
+	cid := r.Cmd.CID
+	r.Cmd = o.cmd
+	r.Cmd.CID = cid
+	r.Cmd.CDW10 = uint32(n - 1)
+	r.Data = Data{Buf: o.scratch[:n*dsmRangeSize], Len: uint32(n * dsmRangeSize), Dir: DirOut}
+	r.op, r.ns = o, o.ns
+	r.flags = reqReplay
+	o.pending++
+	q.submit(r)
+	return true
+}

@@ -1,0 +1,261 @@
+//qpoll:hot
+
+package nvme
+
+// op is a transfer that takes more than one command: a cursor over what is
+// left to issue, and a count of the pieces in flight. Pieces are issued as
+// trackers become free, so that any transfer passes through any queue.
+type op struct {
+	q       *QueuePair
+	next    *op // in QueuePair.stalled
+	cmd     Command
+	data    Data
+	ranges  []DSMRange // Deallocate only
+	scratch []byte     // Deallocate only: the range list of the piece in flight
+	lba     uint64
+	left    uint64 // blocks not yet issued, or ranges for Deallocate
+	ns      *Namespace
+	limits  opLimits
+	pending int
+	status  Status
+	queued  bool // stands in QueuePair.stalled
+	done    Done
+	arg     any
+}
+
+// opLimits bounds one piece.
+type opLimits struct {
+	xfer     uint32 // bytes per block that move, 0 without data
+	max      uint64 // blocks per command
+	boundary uint64 // blocks; no piece crosses a multiple of it; 0: none
+	ranges   int    // Deallocate: ranges per command
+	total    uint64 // Deallocate: blocks per command
+}
+
+// opList is a FIFO of transfers that wait for trackers.
+type opList struct{ head, tail *op }
+
+func (l *opList) push(o *op) {
+	o.queued = true
+	if l.tail == nil {
+		l.head = o
+	} else {
+		l.tail.next = o
+	}
+	l.tail = o
+}
+
+func (l *opList) pop() {
+	o := l.head
+	l.head = o.next
+	if l.head == nil {
+		l.tail = nil
+	}
+	o.next, o.queued = nil, false
+}
+
+func (l *opList) remove(o *op) {
+	var prev *op
+	for e := l.head; e != nil; prev, e = e, e.next {
+		if e != o {
+			continue
+		}
+		if prev == nil {
+			l.pop()
+			return
+		}
+		prev.next = o.next
+		if l.tail == o {
+			l.tail = prev
+		}
+		o.next, o.queued = nil, false
+		return
+	}
+}
+
+// Issue implements Queue.
+func (q *NamespaceQueue) Issue(io *IO) error {
+	g := q.ns.geo.Load()
+	d, lim, err := g.check(io)
+	if err != nil {
+		return err
+	}
+	qp := q.qp
+	if err := qp.accepts(); err != nil {
+		return err
+	}
+	cmd := Command{Opcode: io.Op, NSID: g.nsid, CDW12: io.control(), CDW13: uint32(io.DSM)}
+	if io.Blocks <= lim.max && (lim.boundary == 0 || io.LBA%lim.boundary+io.Blocks <= lim.boundary) {
+		r := qp.take()
+		if r == nil {
+			return ErrQueueFull
+		}
+		cmd.setRange(io.LBA, uint32(io.Blocks))
+		cmd.CID = r.Cmd.CID
+		r.Cmd, r.Data = cmd, d
+		r.done, r.arg, r.ns = io.Done, io.Arg, q.ns
+		r.flags = reqReplay
+		qp.submit(r)
+		return nil
+	}
+	o := qp.takeOp()
+	if o == nil {
+		return ErrQueueFull
+	}
+	o.cmd, o.data, o.lba, o.left, o.limits = cmd, d, io.LBA, io.Blocks, lim
+	o.done, o.arg, o.ns = io.Done, io.Arg, q.ns
+	qp.start(o)
+	return nil
+}
+
+// control builds the option bits of CDW12 (NVM Command Set Specification,
+// "Read command", "Write Zeroes command").
+func (io *IO) control() uint32 {
+	var v uint32
+	if io.FUA {
+		v |= 1 << 30
+	}
+	if io.LR {
+		v |= 1 << 31
+	}
+	if io.DEAC && io.Op == OpWriteZeroes {
+		v |= 1 << 25
+	}
+	return v
+}
+
+// setRange sets SLBA and NLB (0's based) and keeps the other bits of CDW12.
+func (c *Command) setRange(lba uint64, blocks uint32) {
+	c.CDW10, c.CDW11 = uint32(lba), uint32(lba>>32)
+	c.CDW12 = c.CDW12&^0xffff | (blocks-1)&0xffff
+}
+
+func (q *QueuePair) takeOp() *op {
+	n := len(q.freeOps)
+	if n == 0 {
+		return nil
+	}
+	o := q.freeOps[n-1]
+	q.freeOps = q.freeOps[:n-1]
+	o.status, o.pending = 0, 0
+	return o
+}
+
+// start issues what it can of o; the rest follows as trackers become free,
+// behind the transfers that wait already.
+func (q *QueuePair) start(o *op) {
+	if q.stalled.head != nil || !q.issue(o) {
+		q.stalled.push(o)
+	}
+}
+
+// issue posts pieces of o until none is left (true) or no tracker is (false).
+func (q *QueuePair) issue(o *op) bool {
+	if o.ranges != nil {
+		return q.issueRanges(o)
+	}
+	for o.left > 0 {
+		r := q.take()
+		if r == nil {
+			return false
+		}
+		n := min(o.left, o.limits.max)
+		if b := o.limits.boundary; b != 0 {
+			n = min(n, b-o.lba%b)
+		}
+		cid := r.Cmd.CID
+		r.Cmd = o.cmd
+		r.Cmd.CID = cid
+		r.Cmd.setRange(o.lba, uint32(n))
+		r.Data = o.data.cut(uint32(n) * o.limits.xfer)
+		r.op, r.ns = o, o.ns
+		r.flags = reqReplay
+		o.lba += n
+		o.left -= n
+		o.pending++
+		q.submit(r)
+	}
+	return true
+}
+
+// cut returns the next n bytes of d and moves d past them.
+func (d *Data) cut(n uint32) Data {
+	c := Data{Len: n, Dir: d.Dir}
+	if n == 0 {
+		return c
+	}
+	if d.Vec == nil {
+		c.Buf, d.Buf = d.Buf[:n:n], d.Buf[n:]
+		return c
+	}
+	c.Vec, c.Off = d.Vec, d.Off
+	d.Off += int(n)
+	for len(d.Vec) > 1 && d.Off >= len(d.Vec[0]) {
+		d.Off -= len(d.Vec[0])
+		d.Vec = d.Vec[1:]
+	}
+	return c
+}
+
+// resume continues stalled transfers with the trackers that are free now.
+func (q *QueuePair) resume() {
+	for o := q.stalled.head; o != nil; o = q.stalled.head {
+		if q.state == queueDead || q.failFast {
+			o.fail(StatusHostPathError)
+		}
+		if !q.issue(o) {
+			return
+		}
+		q.stalled.pop()
+		if o.pending == 0 {
+			q.endOp(o)
+		}
+	}
+}
+
+// failStalled ends the transfers that wait for trackers.
+func (q *QueuePair) failStalled(st Status) {
+	for o := q.stalled.head; o != nil; o = q.stalled.head {
+		o.fail(st)
+		q.stalled.pop()
+		if o.pending == 0 {
+			q.endOp(o)
+		}
+	}
+}
+
+// fail records the first error and issues nothing more.
+func (o *op) fail(st Status) {
+	if o.status.OK() {
+		o.status = st
+	}
+	o.left = 0
+}
+
+// opPart takes the completion of one piece.
+func (q *QueuePair) opPart(o *op, st Status) {
+	o.pending--
+	if !st.OK() {
+		o.fail(st)
+	}
+	if o.ranges != nil && o.left > 0 && !o.queued && !q.issue(o) {
+		q.stalled.push(o)
+		return
+	}
+	if o.pending > 0 || o.left > 0 {
+		return
+	}
+	if o.queued {
+		q.stalled.remove(o)
+	}
+	q.endOp(o)
+}
+
+func (q *QueuePair) endOp(o *op) {
+	done, arg, st := o.done, o.arg, o.status
+	o.data, o.ranges, o.done, o.arg, o.ns = Data{}, nil, nil, nil, nil
+	q.freeOps = append(q.freeOps, o)
+	if done != nil {
+		done(arg, st)
+	}
+}

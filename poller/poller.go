@@ -1,0 +1,236 @@
+package poller
+
+import (
+	"fmt"
+	"math"
+	"math/bits"
+	"strconv"
+	"sync"
+	"sync/atomic"
+
+	"github.com/qpoll/qpoll/internal/sys"
+)
+
+// linePad keeps what one side writes out of the other side's cache lines, and
+// out of the line that the adjacent-line prefetcher brings along.
+const linePad = 128
+
+// Poller runs sources, timers and posted functions on one core. Make one with
+// [New], then either [Poller.Start] it or step it with [Poller.Poll].
+//
+// Methods are for the core only where they say so; what runs on the core never
+// needs a lock. The others may be called from any goroutine.
+type Poller struct {
+	// The core's own, every pass.
+	now       int64        // time of the current pass
+	nextTimer int64        // when the first timer is due, noTimer if there is none
+	publishAt int64        // when statistics are published again
+	custom    func() int64 // Config.Clock
+	sources   []Source
+	worked    bool // the last pass found work
+	dirty     bool // a source was removed meanwhile
+	walking   bool // the sources are being walked
+	begun     bool // the clock has a value
+
+	mailbox  mailbox // its first line is the core's, the second the producers'
+	counters counters
+	_        [linePad]byte
+
+	// Any goroutine's, rarely written.
+	owner    atomic.Uintptr // goroutine on whose core this is, 0 if none
+	stopping atomic.Bool
+	asleep   atomic.Uint32 // awake, sleeping or waking
+	_        [linePad]byte
+
+	published published
+	_         [linePad]byte
+
+	// The core's own, less often.
+	timers    []*Timer // a heap by due time
+	timerSeq  uint64
+	waiters   []Waiter // parallel to sources; nil for one that cannot sleep
+	sleepless Source   // a source that is not a Waiter, if there is one
+	fds       []sys.PollFd
+	told      bool // Events.Sleepless was called
+	inPoll    bool
+
+	// Fixed.
+	name   string
+	cfg    Config
+	events Events
+	wakeFD int // event counter of an adaptive poller, else -1
+
+	mu    sync.Mutex // of Start and Close
+	state state
+	done  chan struct{} // closed when nothing of the poller runs any more
+}
+
+// state is where a poller is in its life.
+type state uint8
+
+const (
+	stepped state = iota // or not started yet
+	running
+	closed
+)
+
+// New returns a poller that is not running.
+func New(cfg Config) (*Poller, error) {
+	if err := cfg.fill(); err != nil {
+		return nil, err
+	}
+	p := &Poller{
+		name:      cfg.Name,
+		cfg:       cfg,
+		custom:    cfg.Clock,
+		nextTimer: noTimer,
+		wakeFD:    -1,
+		done:      make(chan struct{}),
+	}
+	if cfg.Events != nil {
+		p.events = *cfg.Events
+	}
+	p.mailbox.init(cfg.Mailbox)
+	if cfg.Idle == Adaptive {
+		fd, err := sys.EventFD()
+		if err != nil {
+			return nil, fmt.Errorf("poller: %s: %w", p.name, err)
+		}
+		p.wakeFD = fd
+	}
+	p.sourcesChanged()
+	return p, nil
+}
+
+// fill checks a configuration and sets what it leaves to defaults.
+func (c *Config) fill() error {
+	if c.Unpinned {
+		c.Core = -1
+	} else if c.Core < 0 || c.Core > maxCore {
+		return fmt.Errorf("%w: core %d", ErrConfig, c.Core)
+	}
+	if c.Idle > Adaptive {
+		return fmt.Errorf("%w: idle mode %d", ErrConfig, c.Idle)
+	}
+	if c.Mailbox < 0 || c.Mailbox > maxMailbox {
+		return fmt.Errorf("%w: mailbox of %d slots", ErrConfig, c.Mailbox)
+	}
+	if c.PublishInterval < 0 {
+		return fmt.Errorf("%w: publish interval %v", ErrConfig, c.PublishInterval)
+	}
+	if c.Mailbox == 0 {
+		c.Mailbox = DefaultMailbox
+	}
+	c.Mailbox = 1 << bits.Len(uint(max(c.Mailbox, 2)-1)) // one slot could not tell full from empty
+	if c.PublishInterval == 0 {
+		c.PublishInterval = DefaultPublishInterval
+	}
+	if c.Spin == 0 {
+		c.Spin = DefaultSpin
+	}
+	if c.Name == "" {
+		c.Name = "unpinned"
+		if !c.Unpinned {
+			c.Name = "core " + strconv.Itoa(c.Core)
+		}
+	}
+	return nil
+}
+
+// Name returns the name from the configuration, or the one made up for it.
+func (p *Poller) Name() string { return p.name }
+
+// Core returns the CPU that the poller is pinned to when it runs, -1 if it is
+// not to be pinned.
+func (p *Poller) Core() int { return p.cfg.Core }
+
+// Now returns the time of the current pass in nanoseconds, on the clock of the
+// poller: that of [Poller.Poll] if it is stepped, else the machine's monotonic
+// clock. It is 0 before the first pass. On the core only.
+func (p *Poller) Now() int64 { return p.now }
+
+// Poll makes one pass at the given time, in nanoseconds on any timeline: it
+// runs what was posted before, the timers that are due, and every source once,
+// and returns the work done. A time before that of the pass before counts as
+// that one. Of all goroutines, only the one that owns the poller may call it.
+// It does nothing, and returns 0, on a poller that runs or is closed, and from
+// within Poll.
+func (p *Poller) Poll(now int64) int {
+	if p.inPoll || p.stopping.Load() {
+		return 0
+	}
+	p.inPoll = true
+	p.owner.Store(goroutine())
+	p.begin(now)
+	work := p.pass(now)
+	if work == 0 && p.unpublished() {
+		p.publish(p.now)
+	}
+	p.owner.Store(0)
+	p.inPoll = false
+	return work
+}
+
+// begin gives the clock its first value. Timers set before had only their
+// durations.
+func (p *Poller) begin(now int64) {
+	if p.begun {
+		return
+	}
+	p.begun = true
+	p.now, p.publishAt = now, now
+	p.rebaseTimers(now)
+}
+
+// pass is one turn of the loop.
+func (p *Poller) pass(now int64) int {
+	now = max(now, p.now)
+	p.countGap(uint64(now - p.now))
+	p.now = now
+
+	work := 0
+	if p.mailbox.ready() {
+		work = p.drain()
+	}
+	if p.nextTimer <= now {
+		work += p.fire()
+	}
+	// Sources added by sources have their turn in the next pass.
+	p.walking = true
+	for i, n := 0, len(p.sources); i < n; i++ {
+		work += p.sources[i].Poll(now)
+	}
+	p.walking = false
+	if p.dirty {
+		p.compact()
+	}
+
+	p.countPass(work)
+	if now >= p.publishAt {
+		p.publish(now)
+	}
+	return work
+}
+
+// drain runs what was posted before it was called, so that a function that
+// posts itself again does not keep the pass from ending.
+func (p *Poller) drain() int {
+	n := 0
+	for end := p.mailbox.reserved(); p.mailbox.head != end; n++ {
+		fn := p.mailbox.take()
+		if fn == nil {
+			break
+		}
+		fn()
+	}
+	p.counters[cTasks] += uint64(n)
+	return n
+}
+
+// later is now+d, at most the end of time.
+func later(now, d int64) int64 {
+	if d > math.MaxInt64-1-max(now, 0) {
+		return math.MaxInt64 - 1
+	}
+	return now + max(d, 0)
+}
