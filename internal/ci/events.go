@@ -22,6 +22,7 @@ type tally struct {
 	Failed     int
 	Benchmarks int      // lines with a result
 	Skipped    []string // package and test
+	Empty      []string // packages with test files that did nothing
 	Packages   int      // that passed or failed
 	Broken     int      // packages that failed
 }
@@ -101,6 +102,9 @@ func (t *tally) endPackage(e event, p *pkgRun, w io.Writer) {
 	switch e.Action {
 	case "pass":
 		t.Packages++
+		if p.done == 0 {
+			t.Empty = append(t.Empty, e.Package)
+		}
 		for _, o := range p.output {
 			if o.Test == "" && strings.HasPrefix(o.Output, "ok ") {
 				fmt.Fprintf(w, "%s\t%d passed\n", strings.TrimSpace(o.Output), p.done)

@@ -34,6 +34,10 @@ const badRun = `{"ImportPath":"m/c","Action":"build-output","Output":"c.go:1: no
 not json
 `
 
+const emptyRun = `{"Action":"output","Package":"m/z","Output":"ok  \tm/z\t0.010s [no tests to run]\n"}
+{"Action":"pass","Package":"m/z"}
+`
+
 const benchRun = `{"Action":"output","Package":"m/a","Test":"BenchmarkRing","Output":"BenchmarkRing\n"}
 {"Action":"output","Package":"m/a","Test":"BenchmarkRing","Output":"BenchmarkRing-2  \t"}
 {"Action":"output","Package":"m/a","Test":"BenchmarkRing","Output":"  1\t  151.0 ns/op\n"}
@@ -94,6 +98,8 @@ func TestVerdict(t *testing.T) {
 		{"none", "", limits{min: 1}, "only 0 tests ran"},
 		{"no benchmark", goodRun, limits{min: 1, bench: true}, "only 0 benchmarks ran"},
 		{"benchmark", benchRun, limits{min: 1, bench: true}, ""},
+		{"empty package", goodRun + emptyRun, limits{min: 1}, "no tests: m/z"},
+		{"no benchmark in one", benchRun + emptyRun, limits{min: 1, bench: true}, ""},
 		{"failed", badRun, limits{min: 1}, "1 tests and 2 packages failed"},
 		{"skipped", badRun, limits{min: 1}, "m/b TestLazy"},
 	} {

@@ -32,6 +32,9 @@ func (l limits) verdict(t tally) error {
 	if len(t.Skipped) > 0 {
 		errs = append(errs, fmt.Errorf("skipped, which no test may: %s", strings.Join(t.Skipped, ", ")))
 	}
+	if len(t.Empty) > 0 && !l.bench {
+		errs = append(errs, fmt.Errorf("packages with test files, but no tests: %s", strings.Join(t.Empty, ", ")))
+	}
 	if n < l.min {
 		errs = append(errs, fmt.Errorf("only %d %s ran, want at least %d", n, what, l.min))
 	}
