@@ -115,10 +115,13 @@ func TestFuzzVerdict(t *testing.T) {
 const standIn = "QPOLL_CI_STAND_IN"
 
 func TestMain(m *testing.M) {
-	const start = "fuzz: elapsed: 0s, gathering baseline coverage: 1/1 completed, now fuzzing with 2 workers"
+	start := "fuzz: elapsed: 0s, gathering baseline coverage: 1/1 completed, now fuzzing with 2 workers"
 	switch os.Getenv(standIn) {
 	case "":
 		os.Exit(m.Run())
+	case "unseeded":
+		start = "fuzz: elapsed: 0s, execs: 0 (0/sec), new interesting: 0 (total: 0)"
+		fallthrough
 	case "good":
 		interrupts := make(chan os.Signal, 1)
 		signal.Notify(interrupts, os.Interrupt)
@@ -140,6 +143,7 @@ func TestFuzzOne(t *testing.T) {
 		execs int // 0 for an error
 	}{
 		{"good", time.Millisecond, 42},
+		{"unseeded", time.Millisecond, 42},
 		{"finds", time.Hour, 0},
 		{"nothing", time.Hour, 0},
 	} {

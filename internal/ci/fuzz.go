@@ -123,6 +123,10 @@ func parseList(out []byte) []fuzzPackage {
 // target that hangs on an input does not.
 const stopDelay = 30 * time.Second
 
+// fuzzStart matches the first line that a target writes once it fuzzes: the
+// second form is that of a target without any seed.
+var fuzzStart = regexp.MustCompile(`now fuzzing|execs: \d`)
+
 // fuzzOne runs one target of a test binary for about d. The time starts with
 // the fuzzing, after the build and the run over the corpus.
 func fuzzOne(ctx context.Context, bin, dir, target, cache string, d time.Duration) (execs int, err error) {
@@ -138,7 +142,7 @@ func fuzzOne(ctx context.Context, bin, dir, target, cache string, d time.Duratio
 		defer close(read)
 		started := false
 		for lines := bufio.NewScanner(io.TeeReader(r, &log)); lines.Scan(); {
-			if !started && strings.Contains(lines.Text(), "now fuzzing") {
+			if !started && fuzzStart.MatchString(lines.Text()) {
 				started = true
 				time.AfterFunc(d, cancel)
 			}
