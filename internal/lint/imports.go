@@ -5,22 +5,21 @@ import (
 	"go/token"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 )
 
-// sysExceptions are the files outside of internal/sys that may import
-// golang.org/x/sys, each with its reason. Keep it short: let internal/sys
-// export what others need.
+// sysPackages wrap system calls.
+var sysPackages = []string{"syscall", "golang.org/x/sys/unix"}
+
+// sysExceptions are the files outside of internal/sys that may call functions
+// of sysPackages, each with its reason. Keep it short: internal/sys is to have
+// what others need.
 var sysExceptions = map[string]string{}
 
-// syscallNames are the names of package syscall that any file may use: types
-// and constants that the standard library's own interfaces are made of. Error
-// numbers and signals, EAGAIN and SIGINT, are allowed besides.
-var syscallNames = map[string]bool{
-	"Conn": true, "Errno": true, "RawConn": true, "Signal": true, "SysProcAttr": true, "WaitStatus": true,
-}
-
-var syscallConstant = regexp.MustCompile(`^(E|SIG)[A-Z0-9]+$`)
+// sysNames matches what any file may use of sysPackages: constants, and the
+// types of package syscall that interfaces of the standard library are made of.
+var sysNames = regexp.MustCompile(`^([A-Z][A-Z0-9_]*|Conn|Errno|RawConn|Signal|SysProcAttr|WaitStatus)$`)
 
 // execPackages are the directories whose code may start other programs. Tests
 // may everywhere.
@@ -87,9 +86,9 @@ func CheckUnsafe(t *Tree) []Problem {
 	return ps
 }
 
-// CheckSyscalls reports, outside of internal/sys, the use of package syscall
-// for more than its errors and signals, and imports of golang.org/x/sys but in
-// the files that except names. It reports exceptions that are not needed, too.
+// CheckSyscalls reports, outside of internal/sys and the files that except
+// names, the use of sysPackages for more than constants. It reports exceptions
+// that are not needed, too.
 func CheckSyscalls(t *Tree, except map[string]string) []Problem {
 	var ps []Problem
 	used := make(map[string]bool)
@@ -98,33 +97,32 @@ func CheckSyscalls(t *Tree, except map[string]string) []Problem {
 			continue
 		}
 		for spec, p := range f.Imports() {
-			switch {
-			case p == "syscall":
-				ps = append(ps, t.syscallUses(f, spec)...)
-			case under(p, "golang.org/x/sys"):
-				used[f.Path] = true
-				if except[f.Path] == "" {
-					ps = append(ps, t.at(f, spec.Pos(), "%s is imported only in internal/sys", p))
-				}
+			if !slices.Contains(sysPackages, p) {
+				continue
+			}
+			uses := t.sysUses(f, spec, p)
+			used[f.Path] = used[f.Path] || len(uses) > 0
+			if except[f.Path] == "" {
+				ps = append(ps, uses...)
 			}
 		}
 	}
 	for name := range except {
 		if !used[name] {
-			ps = append(ps, Problem{name, 0, "listed as importing golang.org/x/sys, but does not"})
+			ps = append(ps, Problem{name, 0, "listed as making system calls, but does not"})
 		}
 	}
 	return ps
 }
 
-// syscallUses reports what a file uses of package syscall and may not.
-func (t *Tree) syscallUses(f *File, spec *ast.ImportSpec) []Problem {
-	name := "syscall"
+// sysUses reports what a file uses of a package in sysPackages and may not.
+func (t *Tree) sysUses(f *File, spec *ast.ImportSpec, importPath string) []Problem {
+	name := path.Base(importPath)
 	if spec.Name != nil {
 		name = spec.Name.Name
 	}
 	if name == "." || name == "_" {
-		return []Problem{t.at(f, spec.Pos(), "syscall is imported by its name or not at all")}
+		return []Problem{t.at(f, spec.Pos(), "%s is imported by a name or not at all", importPath)}
 	}
 	var ps []Problem
 	ast.Inspect(f.AST, func(n ast.Node) bool {
@@ -132,9 +130,8 @@ func (t *Tree) syscallUses(f *File, spec *ast.ImportSpec) []Problem {
 		if !ok {
 			return true
 		}
-		x, ok := sel.X.(*ast.Ident)
-		if ok && x.Name == name && !syscallNames[sel.Sel.Name] && !syscallConstant.MatchString(sel.Sel.Name) {
-			ps = append(ps, t.at(f, sel.Pos(), "syscall.%s belongs in internal/sys", sel.Sel.Name))
+		if x, ok := sel.X.(*ast.Ident); ok && x.Name == name && !sysNames.MatchString(sel.Sel.Name) {
+			ps = append(ps, t.at(f, sel.Pos(), "%s.%s belongs in internal/sys", importPath, sel.Sel.Name))
 		}
 		return true
 	})

@@ -16,14 +16,18 @@ func TestUnsafeReports(t *testing.T) {
 }
 
 func TestSyscallsReports(t *testing.T) {
-	unix := "\n\nimport \"golang.org/x/sys/unix\"\n"
+	unix := "\n\nimport \"golang.org/x/sys/unix\"\n\n"
 	tr := tree(t, map[string]string{
-		"a/a.go":                   "package a" + unix,
-		"a/b_test.go":              "package a\n\nimport \"golang.org/x/sys/cpu\"\n",
-		"a/listed_test.go":         "package a" + unix,
-		"internal/sys/a.go":        "package sys" + unix,
+		"a/constants.go":           "package a" + unix + "var _ = unix.MAP_SHARED | unix.O_DIRECT\n",
+		"a/type.go":                "package a" + unix + "var _ unix.Stat_t\n",
+		"a/a_test.go":              "package a" + unix + "var _ = unix.Socketpair\n",
+		"a/listed_test.go":         "package a" + unix + "var _ = unix.Unshare\n",
+		"a/mended_test.go":         "package a" + unix + "var _ = unix.EAGAIN\n",
+		"a/blank.go":               "package a\n\nimport _ \"golang.org/x/sys/unix\"\n",
+		"a/cpu.go":                 "package a\n\nimport \"golang.org/x/sys/cpu\"\n\nvar _ = cpu.Initialized\n",
+		"internal/sys/a.go":        "package sys" + unix + "var _ = unix.Read\n",
 		"internal/sys/pid1/a.go":   "package pid1\n\nimport \"syscall\"\n\nvar _ = syscall.Mount\n",
-		"internal/system/sneak.go": "package system" + unix,
+		"internal/system/sneak.go": "package system" + unix + "var _ = unix.Read\n",
 		"a/calls.go": `package a
 
 import (
@@ -41,10 +45,11 @@ func f(fd int, b []byte) (int, syscall.Errno) {
 		"a/renamed.go": "package a\n\nimport sc \"syscall\"\n\nvar _ = sc.Mmap\n",
 		"a/dot.go":     "package a\n\nimport . \"syscall\"\n",
 	})
-	except := map[string]string{"a/listed_test.go": "sets up a namespace", "a/gone.go": "was needed once"}
+	except := map[string]string{"a/listed_test.go": "sets up a namespace", "a/mended_test.go": "did once", "a/gone.go": "was needed once"}
 	expect(t, CheckSyscalls(tr, except),
-		"a/a.go:3: golang.org/x/sys/unix is", "a/b_test.go:3: golang.org/x/sys/cpu is", "internal/system/sneak.go:3", "a/gone.go: listed",
-		"a/calls.go:8: syscall.Write", "a/calls.go:11: syscall.Syscall6", "a/calls.go:12: syscall.O_DIRECT",
+		"a/type.go:5: golang.org/x/sys/unix.Stat_t", "a/a_test.go:5: golang.org/x/sys/unix.Socketpair", "internal/system/sneak.go:5",
+		"a/mended_test.go: listed", "a/gone.go: listed", "a/blank.go:3",
+		"a/calls.go:8: syscall.Write", "a/calls.go:11: syscall.Syscall6",
 		"a/renamed.go:5: syscall.Mmap", "a/dot.go:3",
 	)
 }
