@@ -521,8 +521,7 @@ func TestNamespaceEvents(t *testing.T) {
 		}
 		return st, ok
 	}
-	var r *rig
-	r = newRig(t, d, &Config{Events: &Events{NamespacesChanged: func(c *Controller, list []uint32) {
+	r := newRig(t, d, &Config{Events: &Events{NamespacesChanged: func(c *Controller, list []uint32) {
 		if _, err := c.Admin(context.Background(), &Command{Opcode: AdminKeepAlive}, nil); err != nil {
 			t.Error(err)
 		}

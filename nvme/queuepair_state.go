@@ -319,9 +319,9 @@ type QueueStats struct {
 	Completed uint64 // commands completed, by the controller or by the host
 	Errors    uint64 // of these, with a status other than success
 	Spurious  uint64 // completions that named no outstanding command
-	Polls     uint64
+	Polls     uint64 // calls of Poll
 	IdlePolls uint64 // polls that found nothing to do
-	InFlight  int
+	InFlight  int    // commands that the transport has
 	Held      int // commands that wait for a reconnect
 }
 
