@@ -61,6 +61,7 @@ func openController(ctx context.Context, t Transport, cfg Config) (*Controller, 
 		live: make(chan struct{}), lost: make(chan error, 1),
 		stop: make(chan struct{}), done: make(chan struct{}),
 	}
+	c.blocking.turn = make(chan struct{}, 1)
 	c.async.init(c)
 	if c.p == nil {
 		p, err := acquireSharedPoller()

@@ -287,12 +287,13 @@ func (c *Controller) shutdown() {
 
 // dropQueue forgets an I/O queue whose transport side is disconnected.
 func (c *Controller) dropQueue(q *QueuePair, err error) {
-	c.removeQueue(q, err)
 	c.mu.Lock()
 	if c.queues[q.cold.id] == q {
 		delete(c.queues, q.cold.id)
 	}
 	c.mu.Unlock()
+	c.blocking.qp.CompareAndSwap(q, nil)
+	c.removeQueue(q, err)
 }
 
 // commandOverdue is told on a queue's core that a command takes too long.
