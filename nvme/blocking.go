@@ -331,12 +331,7 @@ func (q *QueuePair) cancel(s *syncOp) {
 		case reqHeld:
 			held = append(held, r.index)
 		case reqPosted:
-			c, qid, cid := q.cold.ctrl, q.cold.id, r.Cmd.CID
-			c.wg.Go(func() {
-				ctx, done := context.WithTimeout(context.Background(), c.cfg.AdminTimeout)
-				defer done()
-				_, _ = c.Abort(ctx, qid, cid)
-			})
+			q.cold.ctrl.abort(q, r.Cmd.CID, true)
 		}
 		if r.op != nil {
 			r.op.fail(StatusCommandAbortedByHost)

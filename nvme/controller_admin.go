@@ -8,8 +8,8 @@ import (
 )
 
 // adminReserve is the number of admin trackers kept for the library: events,
-// keep-alive, and initialisation.
-const adminReserve = maxAsyncRequests + 2
+// aborts, keep-alive, and initialisation.
+const adminReserve = maxAsyncRequests + maxAborts + 2
 
 // call is one blocking command. Its data is bounced through memory of its own,
 // so that a caller who gives up may reuse his.
@@ -238,12 +238,12 @@ func (c *Controller) logPage(ctx context.Context, lid LogID, buf []byte, o LogOp
 // whether the controller says that it did (bit 0 of the result clear); an
 // aborted command completes with StatusAbortRequested.
 func (c *Controller) Abort(ctx context.Context, sqid, cid uint16) (bool, error) {
-	cmd := Command{Opcode: AdminAbort, CDW10: uint32(cid)<<16 | uint32(sqid)}
+	cmd := AbortCommand{SQID: sqid, CID: cid}.Command()
 	cpl, err := c.Admin(ctx, &cmd, nil)
 	if err != nil {
 		return false, c.opError("abort", 0, err)
 	}
-	return cpl.Result&1 == 0, nil
+	return uint32(cpl.Result)&AbortNotPerformed == 0, nil
 }
 
 // Property reads a controller property (register) of size 4 or 8 bytes.
