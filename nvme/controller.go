@@ -24,25 +24,26 @@ type Controller struct {
 	shared bool // p is the process' shared poller
 	admin  *QueuePair
 
-	state  atomic.Uint32
-	id     atomic.Pointer[IdentifyController]
-	mu     sync.Mutex
-	cap    CAP
-	vs     VS
-	queues map[uint16]*QueuePair // I/O queue pairs by identifier
-	ns     map[uint32]*Namespace
-	limits Limits
-	nq     int           // I/O queues that the controller granted
-	epoch  uint64        // counts associations
-	err    error         // why it is dead
-	live   chan struct{} // closed while live, replaced when not
-	reset  []chan error  // callers of Reset
-	lastUp time.Time
+	state    atomic.Uint32
+	id       atomic.Pointer[IdentifyController]
+	mu       sync.Mutex
+	cap      CAP
+	vs       VS
+	queues   map[uint16]*QueuePair // I/O queue pairs by identifier
+	ns       map[uint32]*Namespace
+	limits   Limits
+	nq       int           // I/O queues that the controller granted
+	epoch    uint64        // counts associations
+	err      error         // why it is dead
+	changed  chan struct{} // closed, and replaced, when the state changes
+	reset    []chan error  // callers of Reset
+	lastUp   time.Time
+	patience *time.Timer // of the attempt to connect that is under way
 
 	blocking blockingQueue
-	lost     chan error // tokens for the manager
-	stop     chan struct{}
-	stopOnce sync.Once
+	lost     chan error      // tokens for the manager
+	life     context.Context // ends with Close
+	end      context.CancelCauseFunc
 	done     chan struct{} // the manager has ended
 	wg       sync.WaitGroup
 	events   dispatcher
@@ -58,15 +59,14 @@ func openController(ctx context.Context, t Transport, cfg Config) (*Controller, 
 	c := &Controller{
 		cfg: cfg, t: t, p: cfg.Poller,
 		queues: map[uint16]*QueuePair{}, ns: map[uint32]*Namespace{},
-		live: make(chan struct{}), lost: make(chan error, 1),
-		stop: make(chan struct{}), done: make(chan struct{}),
+		changed: make(chan struct{}), lost: make(chan error, 1), done: make(chan struct{}),
 	}
+	c.life, c.end = context.WithCancelCause(context.Background())
 	c.blocking.turn = make(chan struct{}, 1)
-	c.async.init(c)
 	if c.p == nil {
 		p, err := acquireSharedPoller()
 		if err != nil {
-			t.Close()
+			c.abandon()
 			return nil, err
 		}
 		c.p, c.shared = p, true
@@ -83,13 +83,13 @@ func openController(ctx context.Context, t Transport, cfg Config) (*Controller, 
 		c.abandon()
 		return nil, c.opError("open", -1, err)
 	}
-	if err := c.connect(ctx); err != nil {
+	if err := c.connectPatiently(ctx); err != nil {
 		c.takeDown()
 		c.removeQueue(c.admin, ErrClosed)
-		c.async.close()
 		c.abandon()
 		return nil, err
 	}
+	c.async.init(c)
 	c.goLive()
 	go c.manage()
 	return c, nil
@@ -97,6 +97,7 @@ func openController(ctx context.Context, t Transport, cfg Config) (*Controller, 
 
 // abandon gives back what a controller holds that never came up, or went.
 func (c *Controller) abandon() {
+	c.end(ErrClosed)
 	c.t.Close()
 	if c.shared {
 		releaseSharedPoller()
@@ -122,21 +123,19 @@ func (c *Controller) removeQueue(q *QueuePair, err error) {
 // State returns the controller's state now.
 func (c *Controller) State() State { return State(c.state.Load()) }
 
-// setState changes the state and tells the listener.
+// setState changes the state and tells those who wait, and the listener.
 func (c *Controller) setState(to State, err error) {
+	c.mu.Lock()
 	from := State(c.state.Swap(uint32(to)))
 	if from == to {
+		c.mu.Unlock()
 		return
-	}
-	c.mu.Lock()
-	if to == StateLive {
-		close(c.live)
-	} else if from == StateLive {
-		c.live = make(chan struct{})
 	}
 	if to == StateDead {
 		c.err = err
 	}
+	close(c.changed)
+	c.changed = make(chan struct{})
 	c.mu.Unlock()
 	c.cfg.Logger.Info("controller state", "controller", c.t.Address(), "from", from.String(), "to", to.String(), "cause", err)
 	if f := c.cfg.Events.State; f != nil {
@@ -148,22 +147,21 @@ func (c *Controller) setState(to State, err error) {
 func (c *Controller) waitLive(ctx context.Context) error {
 	for {
 		c.mu.Lock()
-		ch, err := c.live, c.err
+		state, changed, err := c.State(), c.changed, c.err
 		c.mu.Unlock()
-		switch c.State() {
-		case StateLive:
-			return nil
-		case StateDead:
+		switch {
+		case state == StateDead:
 			return c.deadError(err)
-		case StateDeleting:
+		case c.life.Err() != nil:
 			return ErrClosed
+		case state == StateLive:
+			return nil
 		}
 		select {
-		case <-ch:
-		case <-c.done:
-		case <-c.stop:
+		case <-changed:
+		case <-c.life.Done():
 		case <-ctx.Done():
-			return fmt.Errorf("%w: %w", ErrNotLive, context.Cause(ctx))
+			return fmt.Errorf("%w: %w", ErrNotLive, ctxError(ctx))
 		}
 	}
 }
@@ -247,7 +245,7 @@ func (c *Controller) Close(ctx context.Context) error {
 	if c.p.OnCore() {
 		return ErrOnCore
 	}
-	c.stopOnce.Do(func() { close(c.stop) })
+	c.end(ErrClosed)
 	select {
 	case <-c.done:
 		return nil

@@ -29,7 +29,7 @@ func (c *Controller) manage() {
 		select {
 		case err := <-c.lost:
 			c.recover(err)
-		case <-c.stop:
+		case <-c.life.Done():
 			c.shutdown()
 			return
 		}
@@ -79,7 +79,10 @@ func (c *Controller) resetEnded(err error) {
 // recover brings the controller back after a loss, or gives it up.
 func (c *Controller) recover(cause error) {
 	if c.State() != StateLive {
-		return // given up already, and the token is of the past
+		// Given up already, and the token is of the past; but a Reset that
+		// saw the controller alive may have come after the end.
+		c.resetEnded(c.deadError(c.err))
+		return
 	}
 	start := time.Now()
 	c.setState(StateResetting, cause)
@@ -122,24 +125,14 @@ func (c *Controller) pause(d time.Duration) bool {
 	select {
 	case <-t.C:
 		return true
-	case <-c.stop:
+	case <-c.life.Done():
 		return false
 	}
 }
 
 // attempt tries once to come up.
 func (c *Controller) attempt(n int) error {
-	ctx, cancel := context.WithTimeoutCause(context.Background(), c.cfg.ConnectTimeout,
-		fmt.Errorf("%w: no connection within %v", ErrTimeout, c.cfg.ConnectTimeout))
-	defer cancel()
-	go func() { // Close does not wait for a silent peer
-		select {
-		case <-c.stop:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
-	err := c.connect(ctx)
+	err := c.connectPatiently(c.life)
 	c.cfg.Logger.Info("reconnect", "controller", c.t.Address(), "attempt", n, "error", err)
 	if f := c.cfg.Events.Reconnect; f != nil {
 		c.events.post(func() { f(c, n, err) })
@@ -175,6 +168,22 @@ func (c *Controller) startFastFail() (stop func()) {
 	return func() { t.Stop() }
 }
 
+// connectPatiently is connect within ConnectTimeout; see waitReady for what
+// extends that.
+func (c *Controller) connectPatiently(ctx context.Context) error {
+	d := c.cfg.ConnectTimeout
+	if d < 0 {
+		return c.connect(ctx)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	c.patience = time.AfterFunc(d, func() { cancel(fmt.Errorf("%w: no connection within %v", ErrTimeout, d)) })
+	err := c.connect(ctx)
+	c.patience.Stop()
+	c.patience = nil
+	return err
+}
+
 // connect brings up the admin queue, the controller, and the I/O queues that
 // there are; nothing goes live yet.
 func (c *Controller) connect(ctx context.Context) error {
@@ -203,6 +212,15 @@ func (c *Controller) connect(ctx context.Context) error {
 	})
 }
 
+// bound limits ctx to ConnectTimeout.
+func (c *Controller) bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	d := c.cfg.ConnectTimeout
+	if d < 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeoutCause(ctx, d, fmt.Errorf("%w: no connection within %v", ErrTimeout, d))
+}
+
 // forEachQueue runs f for all I/O queues at once and joins the errors.
 func (c *Controller) forEachQueue(f func(q *QueuePair) error) error {
 	all := c.ioQueues()
@@ -222,7 +240,7 @@ func (c *Controller) forEachQueue(f func(q *QueuePair) error) error {
 
 // takeDown disconnects all queues. Their commands are held or fail.
 func (c *Controller) takeDown() {
-	ctx, cancel := context.WithTimeout(context.Background(), c.cfg.ConnectTimeout)
+	ctx, cancel := c.bound(context.Background())
 	defer cancel()
 	_ = c.forEachQueue(func(q *QueuePair) error { return c.t.Disconnect(ctx, q) })
 	_ = c.t.Disconnect(ctx, c.admin)
@@ -266,7 +284,6 @@ func (c *Controller) shutdown() {
 	if was != StateDead {
 		c.setState(StateDeleting, nil)
 	}
-	c.async.close()
 	c.alive.stop(c)
 	bg := context.Background()
 	_ = c.forEachQueue(func(q *QueuePair) error {

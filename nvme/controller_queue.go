@@ -43,7 +43,7 @@ func (c *Controller) openQueue(ctx context.Context, p *poller.Poller, cfg QueueC
 		return nil, c.opError("open I/O queue", -1, err)
 	}
 	id := int(q.cold.id)
-	cctx, cancel := context.WithTimeoutCause(ctx, c.cfg.ConnectTimeout, fmt.Errorf("%w: no connection within %v", ErrTimeout, c.cfg.ConnectTimeout))
+	cctx, cancel := c.bound(ctx)
 	defer cancel()
 	c.mu.Lock()
 	epoch := c.epoch
@@ -107,7 +107,7 @@ func (c *Controller) reserveQueue(p *poller.Poller, cfg QueueConfig) (*QueuePair
 
 // closeQueue takes a queue pair off the controller and forgets it.
 func (c *Controller) closeQueue(q *QueuePair) {
-	ctx, cancel := context.WithTimeout(context.Background(), c.cfg.ConnectTimeout)
+	ctx, cancel := c.bound(context.Background())
 	defer cancel()
 	_ = c.t.Disconnect(ctx, q)
 	c.mu.Lock()
