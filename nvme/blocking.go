@@ -225,7 +225,7 @@ func (ns *Namespace) do(ctx context.Context, s *syncOp) error {
 	if err := ctx.Err(); err != nil {
 		return ctxError(ctx)
 	}
-	if ns.c.p.OnCore() {
+	if ns.c.onCore() {
 		return ErrOnCore
 	}
 	qp, err := ns.c.blockingQueue(ctx)

@@ -44,7 +44,9 @@ type Controller struct {
 	lost     chan error      // tokens for the manager
 	life     context.Context // ends with Close
 	end      context.CancelCauseFunc
-	done     chan struct{} // the manager has ended
+	done     chan struct{}  // the manager has ended
+	users    sync.WaitGroup // see use
+	property chan struct{}  // holds one: the right to access a property
 	wg       sync.WaitGroup
 	events   dispatcher
 	async    asyncState
@@ -62,7 +64,7 @@ func openController(ctx context.Context, t Transport, cfg Config) (*Controller, 
 		changed: make(chan struct{}), lost: make(chan error, 1), done: make(chan struct{}),
 	}
 	c.life, c.end = context.WithCancelCause(context.Background())
-	c.blocking.turn = make(chan struct{}, 1)
+	c.blocking.turn, c.property = make(chan struct{}, 1), make(chan struct{}, 1)
 	if c.p == nil {
 		p, err := acquireSharedPoller()
 		if err != nil {
@@ -84,8 +86,7 @@ func openController(ctx context.Context, t Transport, cfg Config) (*Controller, 
 		return nil, c.opError("open", -1, err)
 	}
 	if err := c.connectPatiently(ctx); err != nil {
-		c.takeDown()
-		c.removeQueue(c.admin, ErrClosed)
+		c.endQueue(c.admin, ErrClosed)
 		c.abandon()
 		return nil, err
 	}
@@ -218,7 +219,7 @@ func (c *Controller) ioQueues() []*QueuePair {
 	defer c.mu.Unlock()
 	var all []*QueuePair
 	for _, q := range c.queues {
-		if q != nil { // nil while it is being opened
+		if q.cold.link.open {
 			all = append(all, q)
 		}
 	}
@@ -242,10 +243,12 @@ func (c *Controller) opError(op string, queue int, err error) error {
 // shutdown notification, then the admin queue. It returns when all is quiet;
 // ctx bounds the politeness, not the cleaning up. Idempotent.
 func (c *Controller) Close(ctx context.Context) error {
-	if c.p.OnCore() {
+	if c.onCore() {
 		return ErrOnCore
 	}
+	c.mu.Lock() // no use of the transport begins after the end; see use
 	c.end(ErrClosed)
+	c.mu.Unlock()
 	select {
 	case <-c.done:
 		return nil

@@ -63,7 +63,7 @@ func (a *asyncState) arm() {
 
 func (a *asyncState) post() {
 	cmd := Command{Opcode: AdminAsyncEvent}
-	a.c.admin.postInternal(&cmd, Data{}, reqNoTime, asyncDone, a)
+	_ = a.c.admin.postOwn(&cmd, Data{}, reqNoTime, asyncDone, a)
 }
 
 func asyncDone(arg any, cpl *Completion) {

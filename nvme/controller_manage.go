@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 )
@@ -42,7 +44,7 @@ var errReset = errors.New("reset requested")
 // Reset resets the controller and waits until it is live again or given up.
 // Outstanding commands are sent again as after a lost connection.
 func (c *Controller) Reset(ctx context.Context) error {
-	if c.p.OnCore() {
+	if c.onCore() {
 		return ErrOnCore
 	}
 	if err := c.waitLive(ctx); err != nil {
@@ -193,7 +195,7 @@ func (c *Controller) connect(ctx context.Context) error {
 	c.mu.Lock()
 	c.epoch++
 	c.mu.Unlock()
-	if err := c.t.Connect(ctx, c.admin); err != nil {
+	if err := c.connectAdmin(ctx); err != nil {
 		return c.opError("connect", 0, err)
 	}
 	if err := c.initialise(ctx); err != nil {
@@ -202,14 +204,18 @@ func (c *Controller) connect(ctx context.Context) error {
 	if err := c.recheckNamespaces(ctx); err != nil {
 		return err
 	}
-	return c.forEachQueue(func(q *QueuePair) error {
-		if int(q.cold.id) > c.IOQueues() {
-			err := fmt.Errorf("%w: the controller grants %d I/O queues now", ErrUnsupported, c.IOQueues())
-			c.dropQueue(q, c.opError("connect", int(q.cold.id), err))
-			return nil
-		}
-		return c.opError("connect", int(q.cold.id), c.t.Connect(ctx, q))
-	})
+	return c.forEachQueue(func(q *QueuePair) error { return c.reconnectQueue(ctx, q) })
+}
+
+// connectAdmin connects the admin queue while nobody accesses a property.
+func (c *Controller) connectAdmin(ctx context.Context) error {
+	select {
+	case c.property <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	defer func() { <-c.property }()
+	return c.connectQueue(ctx, c.admin)
 }
 
 // bound limits ctx to ConnectTimeout.
@@ -242,8 +248,11 @@ func (c *Controller) forEachQueue(f func(q *QueuePair) error) error {
 func (c *Controller) takeDown() {
 	ctx, cancel := c.bound(context.Background())
 	defer cancel()
-	_ = c.forEachQueue(func(q *QueuePair) error { return c.t.Disconnect(ctx, q) })
-	_ = c.t.Disconnect(ctx, c.admin)
+	_ = c.forEachQueue(func(q *QueuePair) error {
+		c.disconnectQueue(ctx, q)
+		return nil
+	})
+	c.disconnectQueue(ctx, c.admin)
 }
 
 // goLive opens the gates, the admin queue's first.
@@ -271,10 +280,8 @@ func (c *Controller) goLive() {
 func (c *Controller) giveUp(err error) {
 	c.setState(StateDead, err)
 	dead := c.deadError(err)
-	for _, q := range c.ioQueues() {
-		c.dropQueue(q, dead)
-	}
-	c.removeQueue(c.admin, dead)
+	c.endQueues(dead)
+	c.endQueue(c.admin, dead)
 	c.resetEnded(dead)
 }
 
@@ -285,30 +292,26 @@ func (c *Controller) shutdown() {
 		c.setState(StateDeleting, nil)
 	}
 	c.alive.stop(c)
-	bg := context.Background()
-	_ = c.forEachQueue(func(q *QueuePair) error {
-		err := c.t.Disconnect(bg, q)
-		c.dropQueue(q, ErrClosed)
-		return err
-	})
+	c.endQueues(ErrClosed)
 	if was == StateLive {
 		c.notifyShutdown()
 	}
-	_ = c.t.Disconnect(bg, c.admin)
-	c.removeQueue(c.admin, ErrClosed)
+	c.endQueue(c.admin, ErrClosed)
 	c.setState(StateDead, ErrClosed)
 	c.resetEnded(ErrClosed)
+	c.users.Wait()
 	c.wg.Wait()
 	c.abandon()
 }
 
-// dropQueue forgets an I/O queue whose transport side is disconnected.
-func (c *Controller) dropQueue(q *QueuePair, err error) {
+// endQueues ends all I/O queues, those that are being opened included.
+func (c *Controller) endQueues(err error) {
 	c.mu.Lock()
-	if c.queues[q.cold.id] == q {
-		delete(c.queues, q.cold.id)
-	}
+	all := slices.Collect(maps.Values(c.queues))
 	c.mu.Unlock()
-	c.blocking.qp.CompareAndSwap(q, nil)
-	c.removeQueue(q, err)
+	var wg sync.WaitGroup
+	for _, q := range all {
+		wg.Go(func() { c.endQueue(q, err) })
+	}
+	wg.Wait()
 }

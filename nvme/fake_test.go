@@ -195,13 +195,18 @@ func (q *fakeQueue) Poll(int64) int {
 			continue
 		}
 		if st == 0 {
-			st = q.execute(r)
+			if st = q.execute(r); st == later {
+				continue
+			}
 		}
 		q.cpl.StatusPhase = uint16(st) << 1
 		q.qp.Complete(r, &q.cpl)
 	}
 	return len(list)
 }
+
+// later is the status of a command that is not answered now.
+const later Status = 0x7fff
 
 func (q *fakeQueue) execute(r *Request) Status {
 	if q.qp.ID() == 0 {
@@ -306,7 +311,7 @@ func (q *fakeQueue) admin(r *Request) Status {
 		q.abort(uint16(r.Cmd.CDW10), uint16(r.Cmd.CDW10>>16))
 	case AdminAsyncEvent:
 		q.silent = append(q.silent, r)
-		return 0x7fff
+		return later
 	default:
 		return StatusInvalidOpcode
 	}
