@@ -153,11 +153,11 @@ func (c *Controller) checkTransfer(n uint64) error {
 func (c *Controller) MaxTransfer() uint32 {
 	c.mu.Lock()
 	m := c.limits.MaxTransfer
-	shift := 12 + uint(c.cap.MPSMIN())
+	page := c.cap.MinPageSize()
 	c.mu.Unlock()
-	if id := c.id.Load(); id != nil && id.MDTS != 0 {
-		if s := uint(id.MDTS) + shift; s < 32 && (m == 0 || 1<<s < m) {
-			m = 1 << s
+	if id := c.id.Load(); id != nil {
+		if limit := id.MaxTransferSize(page); limit != 0 && limit < 1<<32 && (m == 0 || uint32(limit) < m) {
+			m = uint32(limit)
 		}
 	}
 	return m
@@ -292,24 +292,17 @@ type adminFunc func(ctx context.Context, cmd *Command, buf []byte) (Completion, 
 const maxNamespaces = 1 << 20
 
 func (c *Controller) activeNamespaces(ctx context.Context, do adminFunc) ([]uint32, error) {
+	if !c.asksFor(CNSActiveNamespaces) {
+		return c.tryNamespaces(ctx, do)
+	}
 	var all []uint32
 	buf := make([]byte, IdentifyDataSize)
-	if c.Version() < MakeVS(1, 1, 0) {
-		// There was no list then.
-		for n := uint32(1); n <= min(c.id.Load().NN, maxNamespaces); n++ {
-			cmd := Command{Opcode: AdminIdentify, NSID: n, CDW10: uint32(CNSNamespace)}
-			if _, err := do(ctx, &cmd, buf); err != nil {
-				return nil, err
-			}
-			if binary.LittleEndian.Uint64(buf) != 0 {
-				all = append(all, n)
-			}
-		}
-		return all, nil
-	}
 	for last := uint32(0); ; {
 		cmd := Command{Opcode: AdminIdentify, NSID: last, CDW10: uint32(CNSActiveNamespaces)}
 		if _, err := do(ctx, &cmd, buf); err != nil {
+			if last == 0 && rejected(err) {
+				return c.tryNamespaces(ctx, do)
+			}
 			return nil, err
 		}
 		for i := 0; i < len(buf); i += 4 {
@@ -328,4 +321,22 @@ func (c *Controller) activeNamespaces(ctx context.Context, do adminFunc) ([]uint
 			return all, nil
 		}
 	}
+}
+
+// tryNamespaces is activeNamespaces for controllers without a list.
+func (c *Controller) tryNamespaces(ctx context.Context, do adminFunc) ([]uint32, error) {
+	var all []uint32
+	buf := make([]byte, IdentifyDataSize)
+	for n := uint32(1); n <= min(c.id.Load().NN, maxNamespaces); n++ {
+		cmd := Command{Opcode: AdminIdentify, NSID: n, CDW10: uint32(CNSNamespace)}
+		_, err := do(ctx, &cmd, buf)
+		switch {
+		case errors.Is(err, StatusInvalidNamespace):
+		case err != nil:
+			return nil, err
+		case binary.LittleEndian.Uint64(buf) != 0: // NSZE
+			all = append(all, n)
+		}
+	}
+	return all, nil
 }

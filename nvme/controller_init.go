@@ -199,14 +199,21 @@ func (c *Controller) notifyShutdown() {
 	}
 }
 
+// Values of CC.CSS.
+const (
+	cssNVM   uint8 = 0
+	cssAll   uint8 = 6 // all command sets that the controller supports
+	cssAdmin uint8 = 7 // admin commands alone
+)
+
 // bestCSS chooses CC.CSS: all supported command sets where the controller knows
 // to tell them apart, else the NVM command set, else admin commands alone.
 func bestCSS(c CAP) uint8 {
 	switch css := c.CSS(); {
 	case css&(1<<6) != 0:
-		return 6
+		return cssAll
 	case css&1 == 0 && css&(1<<7) != 0:
-		return 7
+		return cssAdmin
 	}
-	return 0
+	return cssNVM
 }
