@@ -7,4 +7,7 @@ require (
 	golang.org/x/sys v0.50.0
 )
 
-require github.com/stretchr/testify v1.11.1 // indirect
+require (
+	github.com/stretchr/testify v1.11.1 // indirect
+	pgregory.net/rapid v1.3.0 // indirect
+)
