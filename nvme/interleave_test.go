@@ -196,10 +196,20 @@ func (w *world) had(block int, value, since uint64) bool {
 	return false
 }
 
+// blockValue is what a write of value puts into its block i, so that blocks
+// cannot be taken for each other.
+func blockValue(value uint64, i int) uint64 {
+	if value == 0 {
+		return 0
+	}
+	return value | uint64(i)<<40
+}
+
 func fill(b []byte, value uint64) {
-	for i := 0; i < len(b); i += 512 {
-		binary.LittleEndian.PutUint64(b[i:], value)
-		binary.LittleEndian.PutUint64(b[i+504:], value)
+	for i := range len(b) / 512 {
+		v := blockValue(value, i)
+		binary.LittleEndian.PutUint64(b[i*512:], v)
+		binary.LittleEndian.PutUint64(b[i*512+504:], v)
 	}
 }
 
@@ -250,7 +260,7 @@ func (x *transfer) verify() {
 				w.problems = append(w.problems, fmt.Sprintf("read %d in block %d, which it did not hold", v, x.lba+i))
 			}
 		case OpWrite, OpWriteZeroes, OpDatasetManagement:
-			if !w.wroteSince(x.lba+i, x.value, x.begun) {
+			if !w.wroteSince(x.lba+i, blockValue(x.value, i), x.begun) {
 				w.problems = append(w.problems, fmt.Sprintf("opcode %#x left block %d alone", x.op, x.lba+i))
 			}
 		}
