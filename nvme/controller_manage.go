@@ -88,14 +88,14 @@ func (c *Controller) recover(cause error) {
 	}
 	start := time.Now()
 	c.setState(StateResetting, cause)
+	stopFast := c.startFastFail()
+	defer stopFast()
 	c.alive.stop(c)
 	if errors.Is(cause, errReset) {
 		c.disable()
 	}
 	c.takeDown()
 	c.setState(StateConnecting, cause)
-	stopFast := c.startFastFail()
-	defer stopFast()
 	wait := time.Duration(0)
 	if !errors.Is(cause, errReset) && start.Sub(c.lastUp) < c.cfg.ReconnectDelay {
 		wait = c.cfg.ReconnectDelay
@@ -167,7 +167,7 @@ func (c *Controller) startFastFail() (stop func()) {
 			return
 		}
 		for _, q := range c.ioQueues() {
-			_ = q.p.Post(q.setFailFast)
+			postLater(q.p, q.setFailFast)
 		}
 	})
 	return func() { t.Stop() }
@@ -230,7 +230,7 @@ func (c *Controller) bound(ctx context.Context) (context.Context, context.Cancel
 	return context.WithTimeoutCause(ctx, d, fmt.Errorf("%w: no connection within %v", ErrTimeout, d))
 }
 
-// forEachQueue runs f for all I/O queues at once and joins the errors.
+// forEachQueue runs f for all I/O queues at once and returns the first error.
 func (c *Controller) forEachQueue(f func(q *QueuePair) error) error {
 	all := c.ioQueues()
 	errs := make([]error, len(all))

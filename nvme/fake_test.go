@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -61,8 +62,10 @@ type fakeQueue struct {
 	silent []*Request
 	up     bool
 	cpl    Completion
-	conn   int    // counts connections
-	seq    uint64 // of the last command on this connection, plus one
+	conn   int          // counts connections
+	quiet  atomic.Int64 // nothing arrives before this time
+	held   atomic.Int32 // commands that wait for that
+	seq    uint64       // of the last command on this connection, plus one
 }
 
 func newFakeDisk(block, blocks int) *fakeDisk {
@@ -228,7 +231,11 @@ func (q *fakeQueue) Submit(r *Request) {
 
 func (q *fakeQueue) Arm(int64) (int, int16, int64, bool) { return -1, 0, 0, len(q.posted) == 0 }
 
-func (q *fakeQueue) Poll(int64) int {
+func (q *fakeQueue) Poll(now int64) int {
+	if now < q.quiet.Load() {
+		q.held.Store(int32(len(q.posted)))
+		return 0
+	}
 	list := q.posted
 	q.posted = nil
 	for _, r := range list {

@@ -17,11 +17,12 @@ type queueCold struct {
 	ctrl     *Controller
 	err      error // why it is down or dead
 	broken   error // why the connection was lost, from then on until the next
+	failNext bool  // fail fast once the connection is taken down
 	linked   bool  // connected: what is posted is sent
 	link     link
 	retries  uint8 // how often a command may be replayed
 	timeout  time.Duration
-	timer    *poller.Timer
+	watch    *watch
 	added    bool
 	lost     func(q *QueuePair, err error)             // told once per loss
 	timedOut func(q *QueuePair, cid uint16, age int64) // told at the timeout, and at twice the timeout
@@ -183,7 +184,7 @@ func (q *QueuePair) Quiesced() {
 	slices.SortFunc(q.held, q.bySeq)
 	slices.SortFunc(failed, q.bySeq)
 	q.abort(failed, StatusCommandAbortedByHost)
-	if q.failFast {
+	if q.failFast = q.failFast || q.cold.failNext; q.failFast {
 		q.failHeld(StatusHostPathError)
 	}
 }
@@ -234,7 +235,7 @@ func (q *QueuePair) goLive() {
 	if q.state == queueDead || !q.cold.linked {
 		return
 	}
-	q.state, q.failFast, q.cold.err = queueLive, false, nil
+	q.state, q.failFast, q.cold.failNext, q.cold.err = queueLive, false, false, nil
 	list := slices.Clone(q.held)
 	q.held = q.held[:0]
 	var failed []uint16
@@ -253,13 +254,18 @@ func (q *QueuePair) goLive() {
 	q.admit()
 }
 
-// setFailFast makes held and new commands fail instead of waiting.
+// setFailFast makes held and new commands fail instead of waiting; on a queue
+// that is still up although the controller is lost, once that is taken down.
 func (q *QueuePair) setFailFast() {
-	if q.state == queueLive || q.state == queueDead {
-		return
+	switch q.state {
+	case queueDead:
+	case queueLive:
+		// Queues go live after the controller does.
+		q.cold.failNext = q.cold.ctrl.State() != StateLive
+	default:
+		q.failFast = true
+		q.failHeld(StatusHostPathError)
 	}
-	q.failFast = true
-	q.failHeld(StatusHostPathError)
 }
 
 // kill ends the queue pair for good. The transport has been quiesced.
@@ -298,26 +304,16 @@ func (q *QueuePair) deadError() error {
 
 // startTimer watches for commands that take longer than the timeout.
 func (q *QueuePair) startTimer() {
-	if q.cold.timeout <= 0 || q.cold.timer != nil || q.state == queueDead {
+	if q.cold.timeout <= 0 || q.cold.watch != nil || q.state == queueDead {
 		return
 	}
 	every := min(max(q.cold.timeout/8, 10*time.Millisecond), time.Second)
-	q.cold.timer = q.p.AfterFunc(every, func() {
-		if q.state == queueDead {
-			return
-		}
-		q.scanTimeouts()
-		if q.cold.timer != nil {
-			q.cold.timer.Reset(every)
-		}
-	})
+	q.cold.watch = newWatch(q.p, every, q.scanTimeouts)
 }
 
 func (q *QueuePair) stopTimer() {
-	if q.cold.timer != nil {
-		q.cold.timer.Stop()
-		q.cold.timer = nil
-	}
+	q.cold.watch.stop()
+	q.cold.watch = nil
 }
 
 func (q *QueuePair) scanTimeouts() {
