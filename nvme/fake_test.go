@@ -7,10 +7,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
-	"testing"
 	"time"
-
-	"github.com/qpoll/qpoll/poller"
 )
 
 // fakeDisk is a Transport to a controller in memory. Every answer passes
@@ -419,87 +416,5 @@ func (q *fakeQueue) abort(sqid, cid uint16) {
 			})
 			return
 		}
-	}
-}
-
-// rig is a controller on a fakeDisk, with a running poller of its own.
-type rig struct {
-	t  *testing.T
-	d  *fakeDisk
-	p  *poller.Poller
-	c  *Controller
-	ns *Namespace
-}
-
-func newRig(t *testing.T, d *fakeDisk, cfg *Config) *rig {
-	t.Helper()
-	p, err := poller.New(poller.Config{Unpinned: true, Idle: poller.Adaptive})
-	if err == nil {
-		err = p.Start()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { p.Close() })
-	if cfg == nil {
-		cfg = &Config{}
-	}
-	cfg.Poller = p
-	ctx := context.Background()
-	c, err := NewController(ctx, d, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := c.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		if len(d.misused) > 0 {
-			t.Errorf("the transport was used after it was closed: %v", d.misused)
-		}
-	})
-	ns, err := c.Namespace(ctx, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &rig{t, d, p, c, ns}
-}
-
-func (r *rig) queue(size int) *NamespaceQueue {
-	r.t.Helper()
-	q, err := r.ns.Queue(context.Background(), r.p, QueueConfig{Size: size})
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	return q
-}
-
-// on runs f on the core.
-func (r *rig) on(f func()) { r.p.CallAnyway(f) }
-
-// collect is a Done that gathers statuses; its channel holds each once.
-type collect struct{ ch chan Status }
-
-func newCollect() *collect { return &collect{make(chan Status, 4096)} }
-
-func collectDone(arg any, st Status) { arg.(*collect).ch <- st }
-
-func (c *collect) wait(t *testing.T) Status {
-	t.Helper()
-	select {
-	case st := <-c.ch:
-		return st
-	case <-time.After(20 * time.Second):
-		t.Fatal("no completion")
-		return 0
-	}
-}
-
-func (c *collect) none(t *testing.T) {
-	t.Helper()
-	if len(c.ch) != 0 {
-		t.Fatalf("%d completions too many", len(c.ch))
 	}
 }
