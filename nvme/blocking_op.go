@@ -181,6 +181,7 @@ func (q *QueuePair) cancel(s *syncOp) {
 		case reqHeld:
 			held = append(held, r.index)
 		case reqPosted:
+			r.flags &^= reqReplay // should it be lost
 			q.cold.ctrl.abort(q, r.Cmd.CID, true)
 		}
 		if piece {

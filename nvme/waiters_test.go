@@ -269,3 +269,60 @@ func TestBlockingQueueReopened(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// A blocking call whose context has ended does not wait for a reconnect: what
+// the controller had of it is not sent again.
+func TestBlockingCancelledThenLost(t *testing.T) {
+	d := newFakeDisk(512, 64)
+	r := newRig(t, d, &Config{ReconnectDelay: time.Millisecond})
+	r.blocksAtOnce(8)
+	if err := r.read(context.Background(), 0)(); err != nil {
+		t.Fatal(err)
+	}
+	aborts := make(chan struct{}, 16)
+	d.hook = func(fq *fakeQueue, rq *Request) (Status, bool) {
+		if fq.qp.ID() == 0 && rq.Cmd.Opcode == AdminAbort {
+			aborts <- struct{}{}
+			return 0, false
+		}
+		return 0, fq.qp.ID() == 0
+	}
+	ctx, cancel := context.WithCancelCause(context.Background())
+	call := outcome(func() error {
+		_, err := r.ns.ReadAtContext(ctx, make([]byte, 32*512), 0)
+		return err
+	})
+	eventually(t, "all pieces are out", func() (all bool) {
+		r.on(func() { all = r.c.blocking.qp.Load().InFlight() == 4 })
+		return all
+	})
+	why := errors.New("had enough")
+	cancel(why)
+	<-aborts
+	d.refuseAll()
+	d.queue(0).cut(errCut)
+	if err := await(t, call); !errors.Is(err, why) {
+		t.Fatal(err)
+	}
+}
+
+// A queue whose namespace left while it was opened is not left behind.
+func TestQueueOfLeavingNamespace(t *testing.T) {
+	d := newFakeDisk(512, 64)
+	r := newRig(t, d, &Config{IOQueues: 1})
+	d.mu.Lock()
+	d.connecting = func(_ context.Context, qp *QueuePair) error {
+		if qp.ID() != 0 {
+			r.ns.leave()
+		}
+		return nil
+	}
+	d.mu.Unlock()
+	if _, err := r.ns.Queue(context.Background(), r.p, QueueConfig{}); !errors.Is(err, ErrNoNamespace) {
+		t.Fatal(err)
+	}
+	qp, err := r.c.OpenQueue(context.Background(), r.p, QueueConfig{})
+	if err != nil || qp.ID() != 1 {
+		t.Fatal(err)
+	}
+}
