@@ -76,20 +76,20 @@ func (c *Controller) readANALog(ctx context.Context) (*ANALog, error) {
 		if err := c.LogPage(ctx, LogANA, buf, LogOptions{}); err != nil {
 			return nil, err
 		}
+		if size > uint64(c.chunk()) {
+			var head [anaHeaderSize]byte
+			if err := c.LogPage(ctx, LogANA, head[:], LogOptions{}); err != nil {
+				return nil, err
+			}
+			if binary.LittleEndian.Uint64(head[:]) != binary.LittleEndian.Uint64(buf) {
+				continue // the pieces may be of several states
+			}
+		}
 		log := new(ANALog)
 		if err := log.UnmarshalBinary(buf); err != nil {
 			return nil, err
 		}
-		if size <= uint64(c.chunk()) {
-			return log, nil
-		}
-		var head [anaHeaderSize]byte
-		if err := c.LogPage(ctx, LogANA, head[:], LogOptions{}); err != nil {
-			return nil, err
-		}
-		if binary.LittleEndian.Uint64(head[:]) == log.ChangeCount {
-			return log, nil
-		}
+		return log, nil
 	}
 	return nil, fmt.Errorf("%w: the ANA log changes faster than it can be read", ErrProtocol)
 }

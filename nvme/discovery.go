@@ -43,6 +43,13 @@ func (c *Controller) readDiscoveryLog(ctx context.Context) (*DiscoveryLog, error
 		if err := c.LogPage(ctx, LogDiscovery, buf, LogOptions{RAE: true}); err != nil {
 			return nil, err
 		}
+		was := h
+		if err := h.UnmarshalBinary(buf); err != nil {
+			return nil, err
+		}
+		if h.GENCTR != was.GENCTR || h.NUMREC != was.NUMREC {
+			continue // it has changed already, and may be longer
+		}
 		log := new(DiscoveryLog)
 		if err := log.UnmarshalBinary(buf); err != nil {
 			return nil, err
