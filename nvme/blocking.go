@@ -223,7 +223,7 @@ func (ns *Namespace) do(ctx context.Context, s *syncOp) error {
 	if s.err != nil {
 		return s.err
 	}
-	if cancelled && (s.status.Code() == StatusCommandAbortRequested || s.status.Code() == StatusCommandAbortedByHost) {
+	if cancelled && (s.status.Code() == StatusAbortRequested || s.status.Code() == StatusCommandAbortedByHost) {
 		return ctxError(ctx)
 	}
 	return s.status.Err()

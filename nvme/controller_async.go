@@ -36,7 +36,7 @@ func (c *Controller) configureEvents(ctx context.Context, id *IdentifyController
 	c.async.want = min(int(id.AERL)+1, maxAsyncRequests)
 	mask := id.OAES & asyncWanted
 	mask |= 0x1f // critical warnings of the SMART log
-	if id.CNTRLTYPE == ControllerTypeDiscovery {
+	if id.IsDiscovery() {
 		mask &^= 0x1f
 	}
 	if mask == 0 {
@@ -189,15 +189,11 @@ const maxANALog = 16 << 20
 
 func (c *Controller) readANALog(ctx context.Context) (*ANALog, error) {
 	id := c.id.Load()
-	if !id.ANASupported() {
+	if !id.ReportsANA() {
 		return nil, fmt.Errorf("%w: asymmetric namespace access", ErrUnsupported)
 	}
 	size := uint64(anaHeaderSize) + uint64(id.NANAGRPID)*anaGroupSize
-	nn := uint64(id.MNAN)
-	if nn == 0 {
-		nn = uint64(id.NN)
-	}
-	size += nn * 4
+	size += uint64(id.MaxNamespaces()) * 4
 	size = min(size+3&^3, maxANALog)
 	for range 8 {
 		buf := make([]byte, size)

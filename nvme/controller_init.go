@@ -20,8 +20,8 @@ func (c *Controller) initialise(ctx context.Context) error {
 	if err != nil {
 		return c.opError("identify controller", 0, err)
 	}
-	if old := c.id.Load(); old != nil && old.SubNQN() != id.SubNQN() {
-		return c.opError("identify controller", 0, fmt.Errorf("%w: subsystem %q became %q", ErrProtocol, old.SubNQN(), id.SubNQN()))
+	if old := c.id.Load(); old != nil && old.SUBNQN != id.SUBNQN {
+		return c.opError("identify controller", 0, fmt.Errorf("%w: subsystem %q became %q", ErrProtocol, ascii(old.SUBNQN[:]), ascii(id.SUBNQN[:])))
 	}
 	c.id.Store(id)
 	c.mu.Lock()
@@ -31,7 +31,7 @@ func (c *Controller) initialise(ctx context.Context) error {
 	if err := c.configureEvents(ctx, id); err != nil {
 		return err
 	}
-	if id.CNTRLTYPE == ControllerTypeDiscovery || id.CNTRLTYPE == ControllerTypeAdmin {
+	if id.CNTRLTYPE == ControllerTypeDiscovery || id.CNTRLTYPE == ControllerTypeAdministrative {
 		return nil
 	}
 	return c.negotiateQueues(ctx)
@@ -40,7 +40,7 @@ func (c *Controller) initialise(ctx context.Context) error {
 // enable follows Base Specification 3.5.1 (memory based) and 3.5.2 (message
 // based): disable if need be, configure, enable, wait.
 func (c *Controller) enable(ctx context.Context) error {
-	v, err := c.t.Property(ctx, PropCAP, 8)
+	v, err := c.t.Property(ctx, RegCAP, 8)
 	if err != nil {
 		return fmt.Errorf("read CAP: %w", err)
 	}
@@ -51,27 +51,27 @@ func (c *Controller) enable(ctx context.Context) error {
 	if capp.MQES() < 1 {
 		return fmt.Errorf("%w: CAP.MQES %d, 1 is the least", ErrProtocol, capp.MQES())
 	}
-	v, err = c.t.Property(ctx, PropVS, 4)
+	v, err = c.t.Property(ctx, RegVS, 4)
 	if err != nil {
 		return fmt.Errorf("read VS: %w", err)
 	}
 	c.mu.Lock()
 	c.cap, c.vs = capp, VS(v)
 	c.mu.Unlock()
-	cc, err := c.t.Property(ctx, PropCC, 4)
+	cc, err := c.t.Property(ctx, RegCC, 4)
 	if err != nil {
 		return fmt.Errorf("read CC: %w", err)
 	}
 	if CC(cc).EN() {
-		if err := c.t.SetProperty(ctx, PropCC, 4, uint64(CC(cc).WithEN(false))); err != nil {
+		if err := c.t.SetProperty(ctx, RegCC, 4, uint64(CC(cc).WithEN(false))); err != nil {
 			return fmt.Errorf("disable: %w", err)
 		}
 		if err := c.waitReady(ctx, capp, false); err != nil {
 			return err
 		}
 	}
-	want := CC(0).WithEN(true).WithIOSQES(6).WithIOCQES(4).WithMPS(0).WithCSS(capp.BestCSS())
-	if err := c.t.SetProperty(ctx, PropCC, 4, uint64(want)); err != nil {
+	want := CCFields{EN: true, IOSQES: 6, IOCQES: 4, CSS: bestCSS(capp)}.CC()
+	if err := c.t.SetProperty(ctx, RegCC, 4, uint64(want)); err != nil {
 		return fmt.Errorf("write CC: %w", err)
 	}
 	return c.waitReady(ctx, capp, true)
@@ -84,7 +84,7 @@ func (c *Controller) waitReady(ctx context.Context, capp CAP, ready bool) error 
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("%w: CSTS.RDY did not become %v within %v", ErrTimeout, ready, limit))
 	defer cancel()
 	for delay := 100 * time.Microsecond; ; delay = min(2*delay, 20*time.Millisecond) {
-		v, err := c.t.Property(ctx, PropCSTS, 4)
+		v, err := c.t.Property(ctx, RegCSTS, 4)
 		if err != nil {
 			return fmt.Errorf("read CSTS: %w", err)
 		}
@@ -117,7 +117,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 
 // identifyController reads CNS 01h.
 func (c *Controller) identifyController(ctx context.Context) (*IdentifyController, error) {
-	buf := make([]byte, IdentifySize)
+	buf := make([]byte, IdentifyDataSize)
 	cmd := Command{Opcode: AdminIdentify, CDW10: uint32(CNSController)}
 	if _, err := c.admin.DoInternal(ctx, &cmd, buf); err != nil {
 		return nil, err
@@ -158,11 +158,11 @@ func (c *Controller) negotiateQueues(ctx context.Context) error {
 func (c *Controller) disable() {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
-	cc, err := c.t.Property(ctx, PropCC, 4)
+	cc, err := c.t.Property(ctx, RegCC, 4)
 	if err != nil || !CC(cc).EN() {
 		return
 	}
-	if c.t.SetProperty(ctx, PropCC, 4, uint64(CC(cc).WithEN(false))) == nil {
+	if c.t.SetProperty(ctx, RegCC, 4, uint64(CC(cc).WithEN(false))) == nil {
 		_ = c.waitReady(ctx, c.Capabilities(), false)
 	}
 }
@@ -171,25 +171,37 @@ func (c *Controller) disable() {
 // RTD3E or five seconds.
 func (c *Controller) notifyShutdown() {
 	limit := 5 * time.Second
-	if us := c.id.Load().RTD3E; us != 0 {
-		limit = min(time.Duration(us)*time.Microsecond, 30*time.Second)
+	if d := c.id.Load().ShutdownTime(); d != 0 {
+		limit = min(d, 30*time.Second)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
-	cc, err := c.t.Property(ctx, PropCC, 4)
+	cc, err := c.t.Property(ctx, RegCC, 4)
 	if err != nil {
 		return
 	}
-	if c.t.SetProperty(ctx, PropCC, 4, uint64(CC(cc).WithSHN(SHNNormal))) != nil {
+	if c.t.SetProperty(ctx, RegCC, 4, uint64(CC(cc).WithSHN(CCSHNNormal))) != nil {
 		return
 	}
 	for {
-		v, err := c.t.Property(ctx, PropCSTS, 4)
-		if err != nil || CSTS(v).SHST() == SHSTComplete || CSTS(v).CFS() {
+		v, err := c.t.Property(ctx, RegCSTS, 4)
+		if err != nil || CSTS(v).SHST() == CSTSSHSTComplete || CSTS(v).CFS() {
 			return
 		}
 		if sleep(ctx, 5*time.Millisecond) != nil {
 			return
 		}
 	}
+}
+
+// bestCSS chooses CC.CSS: all supported command sets where the controller knows
+// to tell them apart, else the NVM command set, else admin commands alone.
+func bestCSS(c CAP) uint8 {
+	switch css := c.CSS(); {
+	case css&(1<<6) != 0:
+		return 6
+	case css&1 == 0 && css&(1<<7) != 0:
+		return 7
+	}
+	return 0
 }

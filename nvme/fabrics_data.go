@@ -63,9 +63,6 @@ func (d *ConnectData) HostName() (string, error) { return getNQN(d.HostNQN[:], "
 // AppendBinary appends the 1024 bytes of the structure.
 func (d *ConnectData) AppendBinary(b []byte) ([]byte, error) { return encode(b, d) }
 
-// MarshalBinary returns the 1024 bytes of the structure.
-func (d *ConnectData) MarshalBinary() ([]byte, error) { return encode(nil, d) }
-
 // UnmarshalBinary reads the structure from the first 1024 bytes of b.
 func (d *ConnectData) UnmarshalBinary(b []byte) error { return decode("connect data", b, d) }
 

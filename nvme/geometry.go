@@ -32,14 +32,14 @@ const maxNLB = 1 << 16
 // geometry works out the limits of a namespace from Identify data (NVM Command
 // Set Specification 4.1.5) and the transport.
 func (c *Controller) geometry(ctx context.Context, ns *Namespace, info *IdentifyNamespace, do adminFunc) (*geometry, error) {
-	f, ok := info.Format()
-	if !ok || f.LBADS < 9 || f.LBADS > 20 {
-		return nil, fmt.Errorf("%w: namespace %d: LBA data size 2^%d", ErrProtocol, ns.id, f.LBADS)
+	f, err := info.Format()
+	if err != nil {
+		return nil, err
 	}
 	g := &geometry{xfer: 1 << f.LBADS, nsid: ns.id, blocks: info.NSZE}
-	if info.FLBAS&0x10 != 0 {
+	if info.ExtendedMetadata() {
 		g.xfer += uint32(f.MS)
-	} else if f.MS != 0 && c.limits.Fabrics {
+	} else if f.MS != 0 && c.fabrics() {
 		return nil, fmt.Errorf("%w: namespace %d: separate metadata over fabrics", ErrProtocol, ns.id)
 	}
 	if g.blocks > math.MaxInt64/uint64(g.xfer) {
@@ -55,12 +55,12 @@ func (c *Controller) geometry(ctx context.Context, ns *Namespace, info *Identify
 	}
 	g.boundary = uint32(info.NOIOB)
 	id := c.id.Load()
-	g.compare = id.ONCS&1 != 0
-	g.deallocate = id.ONCS&(1<<2) != 0
-	if id.ONCS&(1<<3) != 0 {
+	g.compare = id.ONCS&ONCSCompare != 0
+	g.deallocate = id.ONCS&ONCSDatasetManagement != 0
+	if id.ONCS&ONCSWriteZeroes != 0 {
 		g.zeroes = maxNLB
 	}
-	if id.ONCS&(1<<7) != 0 {
+	if id.ONCS&ONCSVerify != 0 {
 		g.verify = maxNLB
 	}
 	g.dsmRanges, g.dsmRange, g.dsmTotal = maxDSMRanges, math.MaxUint32, math.MaxUint64
@@ -70,8 +70,8 @@ func (c *Controller) geometry(ctx context.Context, ns *Namespace, info *Identify
 // commandSetLimits applies CNS 06h for the NVM command set, which controllers
 // before 2.0 do not have.
 func (c *Controller) commandSetLimits(ctx context.Context, g *geometry, do adminFunc) error {
-	buf := make([]byte, IdentifySize)
-	cmd := Command{Opcode: AdminIdentify, CDW10: uint32(CNSCommandSetController)}
+	buf := make([]byte, IdentifyDataSize)
+	cmd := Command{Opcode: AdminIdentify, CDW10: uint32(CNSControllerCS)}
 	_, err := do(ctx, &cmd, buf)
 	var st Status
 	if errors.As(err, &st) && !st.IsPath() {
@@ -83,7 +83,7 @@ func (c *Controller) commandSetLimits(ctx context.Context, g *geometry, do admin
 	if err != nil {
 		return err
 	}
-	var l IdentifyNVMController
+	var l IdentifyControllerNVM
 	if err := l.UnmarshalBinary(buf); err != nil {
 		return err
 	}

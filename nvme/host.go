@@ -74,8 +74,3 @@ func ParseUUID(s string) (id [16]byte, err error) {
 	}
 	return [16]byte(b), nil
 }
-
-// FormatUUID writes a UUID in its usual text form.
-func FormatUUID(id [16]byte) string {
-	return fmt.Sprintf("%x-%x-%x-%x-%x", id[:4], id[4:6], id[6:8], id[8:10], id[10:])
-}

@@ -12,29 +12,15 @@ import (
 
 // Namespace is a namespace of one controller. It stays valid while the
 // namespace exists with the same identity; when that ends, I/O fails with
-// StatusInvalidNamespaceOrFormat or ErrNoNamespace. Methods may be called from
+// StatusInvalidNamespace or ErrNoNamespace. Methods may be called from
 // any goroutine unless they say otherwise.
 type Namespace struct {
 	c     *Controller
 	id    uint32
-	ident NamespaceIDs
+	ident NamespaceIdentity
 	geo   atomic.Pointer[geometry]
 	info  atomic.Pointer[IdentifyNamespace]
 	gone  atomic.Bool
-}
-
-// NamespaceIDs are the globally unique identifiers of a namespace; a zero one
-// is not reported.
-type NamespaceIDs struct {
-	EUI64 [8]byte
-	NGUID [16]byte
-	UUID  [16]byte
-	CSI   uint8 // command set; 0: NVM
-}
-
-// IsZero reports whether the namespace has no unique identifier at all.
-func (i NamespaceIDs) IsZero() bool {
-	return i.EUI64 == [8]byte{} && i.NGUID == [16]byte{} && i.UUID == [16]byte{}
 }
 
 // Namespace returns the namespace nsid, identifying it on first use. The same
@@ -65,10 +51,10 @@ func (c *Controller) identifyNamespace(ctx context.Context, nsid uint32, do admi
 	if nsid == 0 || nsid > 0xfffffffe {
 		return nil, fmt.Errorf("%w: NSID %#x is not valid", ErrNoNamespace, nsid)
 	}
-	buf := make([]byte, IdentifySize)
+	buf := make([]byte, IdentifyDataSize)
 	cmd := Command{Opcode: AdminIdentify, NSID: nsid, CDW10: uint32(CNSNamespace)}
 	if _, err := do(ctx, &cmd, buf); err != nil {
-		if errors.Is(err, StatusInvalidNamespaceOrFormat) {
+		if errors.Is(err, StatusInvalidNamespace) {
 			return nil, fmt.Errorf("%w: %w", ErrNoNamespace, err)
 		}
 		return nil, err
@@ -81,7 +67,7 @@ func (c *Controller) identifyNamespace(ctx context.Context, nsid uint32, do admi
 		return nil, fmt.Errorf("%w: namespace %d is not active", ErrNoNamespace, nsid)
 	}
 	ns := &Namespace{c: c, id: nsid}
-	ns.ident = NamespaceIDs{EUI64: info.EUI64, NGUID: info.NGUID}
+	ns.ident = NamespaceIdentity{EUI64: info.EUI64, NGUID: info.NGUID}
 	if err := c.describeNamespace(ctx, ns, do); err != nil {
 		return nil, err
 	}
@@ -97,7 +83,7 @@ func (c *Controller) identifyNamespace(ctx context.Context, nsid uint32, do admi
 // describeNamespace reads the identification descriptor list. Controllers
 // before 1.3 have none, and some reject it: then CNS 00h is all there is.
 func (c *Controller) describeNamespace(ctx context.Context, ns *Namespace, do adminFunc) error {
-	buf := make([]byte, IdentifySize)
+	buf := make([]byte, IdentifyDataSize)
 	cmd := Command{Opcode: AdminIdentify, NSID: ns.id, CDW10: uint32(CNSNamespaceDescriptors)}
 	_, err := do(ctx, &cmd, buf)
 	var st Status
@@ -111,18 +97,13 @@ func (c *Controller) describeNamespace(ctx context.Context, ns *Namespace, do ad
 	if err != nil {
 		return err
 	}
-	if d.HasEUI64 {
-		ns.ident.EUI64 = d.EUI64
+	if d.EUI64 == [8]byte{} {
+		d.EUI64 = ns.ident.EUI64
 	}
-	if d.HasNGUID {
-		ns.ident.NGUID = d.NGUID
+	if d.NGUID == [16]byte{} {
+		d.NGUID = ns.ident.NGUID
 	}
-	if d.HasUUID {
-		ns.ident.UUID = d.UUID
-	}
-	if d.HasCSI {
-		ns.ident.CSI = d.CSI
-	}
+	ns.ident = d
 	return nil
 }
 
@@ -155,7 +136,7 @@ func (c *Controller) recheck(ctx context.Context, list []uint32, do adminFunc) e
 			ns.gone.Store(true)
 		case err != nil:
 			return c.opError(fmt.Sprintf("identify namespace %d", ns.id), 0, err)
-		case now.ident != ns.ident:
+		case !ns.sameAs(now):
 			c.cfg.Logger.Warn("namespace replaced by another", "controller", c.t.Address(), "nsid", ns.id)
 			ns.gone.Store(true)
 		default:
@@ -166,6 +147,15 @@ func (c *Controller) recheck(ctx context.Context, list []uint32, do adminFunc) e
 	return nil
 }
 
+// sameAs reports whether now is the same namespace identified again. Without
+// unique identifiers there is only the format to go by.
+func (ns *Namespace) sameAs(now *Namespace) bool {
+	if ns.ident.IsZero() && now.ident.IsZero() {
+		return ns.geo.Load().xfer == now.geo.Load().xfer
+	}
+	return ns.ident.Same(&now.ident)
+}
+
 // ID returns the namespace identifier.
 func (ns *Namespace) ID() uint32 { return ns.id }
 
@@ -173,7 +163,7 @@ func (ns *Namespace) ID() uint32 { return ns.id }
 func (ns *Namespace) Controller() *Controller { return ns.c }
 
 // IDs returns the unique identifiers.
-func (ns *Namespace) IDs() NamespaceIDs { return ns.ident }
+func (ns *Namespace) IDs() NamespaceIdentity { return ns.ident }
 
 // Identify returns the Identify Namespace data as last read. The caller must
 // not change it.
@@ -200,7 +190,7 @@ func (ns *Namespace) Size() int64 {
 func (ns *Namespace) MaxBlocks() uint32 { return ns.geo.Load().oneCommand }
 
 // Shared reports whether other controllers may have the namespace, too (NMIC).
-func (ns *Namespace) Shared() bool { return ns.info.Load().NMIC&1 != 0 }
+func (ns *Namespace) Shared() bool { return ns.info.Load().NMIC&NMICShared != 0 }
 
 // ANAGroup returns the ANA group identifier, 0 where there is none.
 func (ns *Namespace) ANAGroup() uint32 { return ns.info.Load().ANAGRPID }
@@ -209,7 +199,7 @@ func (ns *Namespace) usable() error {
 	switch {
 	case ns.gone.Load():
 		return fmt.Errorf("%w: namespace %d went away", ErrNoNamespace, ns.id)
-	case ns.ident.CSI != 0:
+	case ns.ident.CSI != CSINVM:
 		return fmt.Errorf("%w: namespace %d has command set %d, not NVM", ErrUnsupported, ns.id, ns.ident.CSI)
 	}
 	return nil
@@ -226,6 +216,23 @@ func (ns *Namespace) Queue(ctx context.Context, p *poller.Poller, cfg QueueConfi
 		return nil, err
 	}
 	return qp.Bind(ns)
+}
+
+// Passthrough sends one raw I/O command from any goroutine and waits for it, as
+// Controller.Admin does for admin commands. The NSID is filled in if it is 0.
+func (ns *Namespace) Passthrough(ctx context.Context, cmd *Command, buf []byte) (Completion, error) {
+	if err := ns.usable(); err != nil {
+		return Completion{}, err
+	}
+	qp, err := ns.c.blockingQueue(ctx)
+	if err != nil {
+		return Completion{}, err
+	}
+	raw := *cmd
+	if raw.NSID == 0 {
+		raw.NSID = ns.id
+	}
+	return ns.c.passthrough(ctx, qp, ns, &raw, buf)
 }
 
 // Close closes the queue pair under q; see QueuePair.Close.

@@ -94,10 +94,10 @@ type Direction uint8
 
 // The four values of an opcode's data transfer bits.
 const (
-	DirectionNone             Direction = 0 // no data
-	DirectionHostToController Direction = 1 // for example Write
-	DirectionControllerToHost Direction = 2 // for example Read
-	DirectionBidirectional    Direction = 3
+	DirNone Direction = 0 // no data
+	DirOut  Direction = 1 // for example Write
+	DirIn   Direction = 2 // for example Read
+	DirBoth Direction = 3
 )
 
 // Direction returns the data transfer direction. For OpFabrics the direction
@@ -107,13 +107,13 @@ func (o Opcode) Direction() Direction { return Direction(o & 3) }
 // String returns the direction in words.
 func (d Direction) String() string {
 	switch d {
-	case DirectionNone:
+	case DirNone:
 		return "none"
-	case DirectionHostToController:
+	case DirOut:
 		return "host to controller"
-	case DirectionControllerToHost:
+	case DirIn:
 		return "controller to host"
-	case DirectionBidirectional:
+	case DirBoth:
 		return "bidirectional"
 	}
 	return fmt.Sprintf("invalid direction %d", uint8(d))

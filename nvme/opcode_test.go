@@ -32,27 +32,27 @@ func TestDirection(t *testing.T) {
 	for _, c := range []struct {
 		got, want Direction
 	}{
-		{OpFlush.Direction(), DirectionNone},
-		{OpWrite.Direction(), DirectionHostToController},
-		{OpRead.Direction(), DirectionControllerToHost},
-		{OpCompare.Direction(), DirectionHostToController},
-		{OpVerify.Direction(), DirectionNone},
-		{OpCopy.Direction(), DirectionHostToController},
-		{OpReservationReport.Direction(), DirectionControllerToHost},
-		{AdminIdentify.Direction(), DirectionControllerToHost},
-		{AdminGetLogPage.Direction(), DirectionControllerToHost},
-		{AdminAsyncEvent.Direction(), DirectionNone},
-		{FabricsConnect.Direction(), DirectionHostToController},
-		{FabricsPropertyGet.Direction(), DirectionNone},
-		{FabricsPropertySet.Direction(), DirectionNone},
-		{FabricsAuthReceive.Direction(), DirectionControllerToHost},
-		{FabricsDisconnect.Direction(), DirectionNone},
+		{OpFlush.Direction(), DirNone},
+		{OpWrite.Direction(), DirOut},
+		{OpRead.Direction(), DirIn},
+		{OpCompare.Direction(), DirOut},
+		{OpVerify.Direction(), DirNone},
+		{OpCopy.Direction(), DirOut},
+		{OpReservationReport.Direction(), DirIn},
+		{AdminIdentify.Direction(), DirIn},
+		{AdminGetLogPage.Direction(), DirIn},
+		{AdminAsyncEvent.Direction(), DirNone},
+		{FabricsConnect.Direction(), DirOut},
+		{FabricsPropertyGet.Direction(), DirNone},
+		{FabricsPropertySet.Direction(), DirNone},
+		{FabricsAuthReceive.Direction(), DirIn},
+		{FabricsDisconnect.Direction(), DirNone},
 	} {
 		if c.got != c.want {
 			t.Errorf("got %v, want %v", c.got, c.want)
 		}
 	}
-	if DirectionControllerToHost.String() != "controller to host" || Direction(7).String() != "invalid direction 7" {
+	if DirIn.String() != "controller to host" || Direction(7).String() != "invalid direction 7" {
 		t.Error("direction names")
 	}
 }

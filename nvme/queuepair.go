@@ -55,6 +55,9 @@ func (q *QueuePair) Size() int { return q.cold.size }
 // goroutine.
 func (q *QueuePair) Trackers() int { return len(q.reqs) }
 
+// Tracker returns tracker i, 0 to Trackers()-1. For transports.
+func (q *QueuePair) Tracker(i int) *Request { return &q.reqs[i] }
+
 // Poller returns the poller that owns the queue pair. Any goroutine.
 func (q *QueuePair) Poller() *poller.Poller { return q.p }
 

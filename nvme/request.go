@@ -12,17 +12,6 @@ type Done func(arg any, st Status)
 // valid during the call only.
 type CommandDone func(arg any, cpl *Completion)
 
-// Direction says which way a command's data moves.
-type Direction uint8
-
-// The directions of a transfer, as the two low bits of an opcode encode them
-// (Base Specification, "Opcodes").
-const (
-	DirNone Direction = 0 // no data
-	DirOut  Direction = 1 // host to controller
-	DirIn   Direction = 2 // controller to host
-)
-
 // Data names the memory that a command reads or writes: either Buf, or Vec
 // from byte Off on. The memory belongs to the queue from submission to
 // completion.
@@ -49,7 +38,8 @@ const (
 	reqReplay   reqFlags = 1 << iota // may be sent again after a reconnect
 	reqInternal                      // belongs to the queue or controller itself
 	reqNoTime                        // never times out (Asynchronous Event Request)
-	reqTimed                         // its timeout was reported already
+	reqTimed                         // found overdue once
+	reqOverdue                       // found overdue for twice the timeout
 )
 
 // Request is a tracker: one command, its data, and who wants to know. A queue

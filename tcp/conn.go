@@ -15,11 +15,11 @@ const maxInCapsule = 1 << 20
 type connState uint8
 
 const (
-	connIdle       connState = iota
-	connDialling             // TCP connect is under way
-	connHandshake            // ICReq sent
-	connFabrics              // Connect sent
-	connReady                // commands flow
+	connIdle      connState = iota
+	connDialling            // TCP connect is under way
+	connHandshake           // ICReq sent
+	connFabrics             // Connect sent
+	connReady               // commands flow
 )
 
 // conn is one NVMe/TCP connection: the transport side of one queue pair. All
@@ -48,7 +48,7 @@ type conn struct {
 
 	cpl nvme.Completion // handed to Complete; does not escape per command
 
-	received, receives, sends uint64
+	received, receives, sends, digestErrors uint64
 
 	cold connCold
 }
@@ -62,6 +62,7 @@ type slot struct {
 	r2tCount uint8
 	sent     bool // the capsule was encoded
 	queued   bool // stands in conn.r2ts
+	damaged  bool // data arrived with a wrong digest
 	early    bool // completed while refs > 0: finish when they are gone
 	status   nvme.Completion
 }

@@ -211,7 +211,7 @@ func (c *conn) sendConnect() error {
 	}
 	c.cold.flowControl = t.cfg.SQFlowControl
 	if c.qp.ID() == 0 {
-		cc.KATO = t.kato
+		cc.KeepAlive = t.kato
 	}
 	c.cold.cmd = cc.Command()
 	data := nvme.Data{Buf: c.cold.raw, Len: uint32(len(c.cold.raw)), Dir: nvme.DirOut}
@@ -315,6 +315,10 @@ func (c *conn) beginLinger() {
 	}
 	c.endLinger()
 	l.fd, l.until = c.fd, c.qp.Poller().Now()+lingerTime
+	t := c.cold.t
+	t.mu.Lock()
+	t.lingering[c] = struct{}{}
+	t.mu.Unlock()
 	c.qp.Poller().AfterFunc(time.Millisecond, func() { c.pollLinger(l.fd) })
 }
 
@@ -340,5 +344,9 @@ func (c *conn) endLinger() {
 	if l := &c.cold.linger; l.fd >= 0 {
 		sys.Close(l.fd)
 		l.fd = -1
+		t := c.cold.t
+		t.mu.Lock()
+		delete(t.lingering, c)
+		t.mu.Unlock()
 	}
 }

@@ -160,9 +160,6 @@ func (c *conn) lenient(r *nvme.Request) bool {
 	}
 	if r.Data.Dir == nvme.DirIn {
 		got := c.slots[r.Index()].got
-		if r == c.in.req {
-			return true // in the midst of it; the caller counts
-		}
 		if r.Data.Vec == nil {
 			clear(r.Data.Buf[got:r.Data.Len])
 		}
@@ -170,13 +167,12 @@ func (c *conn) lenient(r *nvme.Request) bool {
 	return true
 }
 
-// dataDigestError: the data of a read is not what the controller sent. It is
-// no fatal error (section 3.3.2.1): the command fails, with a status that says
-// that the transfer went wrong.
-func (c *conn) dataDigestError(got uint32) bool {
-	err := fmt.Errorf("%w: received %#08x, computed %#08x, CID %#x", ErrDataDigest, got, c.in.digest, c.in.req.Cmd.CID)
-	c.fail(err)
-	return false
+// dataDigestError: the data of a read is not what the controller sent. That is
+// not fatal for the connection: the command will complete with a status that
+// says that the transfer went wrong, whatever the controller thinks of it.
+func (c *conn) dataDigestError() {
+	c.in.slot.damaged = true
+	c.digestErrors++
 }
 
 // rarePDU takes the PDU types that do not occur per command.

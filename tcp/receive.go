@@ -140,6 +140,9 @@ func (c *conn) whole(r *nvme.Request, s *slot) bool {
 // complete finishes the command that c.cpl is about.
 func (c *conn) complete(r *nvme.Request, s *slot) {
 	s.r2tCount = 0
+	if s.damaged {
+		c.cpl.StatusPhase = uint16(nvme.StatusTransientTransportError) << 1
+	}
 	if s.refs > 0 {
 		// Its memory is still in the send queue. The controller did not need
 		// it, but the stream does.
@@ -239,8 +242,8 @@ func (c *conn) parseDigest() bool {
 	}
 	c.head += pdu.DigestSize
 	c.mode = rxHeader
-	if got := pdu.GetDigest(b); got != c.in.digest {
-		return c.dataDigestError(got)
+	if pdu.GetDigest(b) != c.in.digest {
+		c.dataDigestError()
 	}
 	c.endData()
 	return c.state >= connFabrics

@@ -3,10 +3,13 @@ package tcp
 import (
 	"context"
 	"fmt"
+	"maps"
 	"net"
 	"net/netip"
 	"strconv"
+	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/qpoll/qpoll/nvme"
 )
@@ -25,13 +28,16 @@ type transport struct {
 	addr    nvme.Address
 	cfg     Config
 	host    hostIdentity
-	kato    uint32 // milliseconds
+	kato    time.Duration
 	name    string // for messages
 	cntlid  atomic.Uint32
 	icd     atomic.Uint32 // in-capsule data limit of I/O queues, bytes
 	subnqn  string
 	admin   *nvme.QueuePair
 	remotes atomic.Pointer[[]netip.AddrPort] // what the last queue 0 connected to, first
+
+	mu        sync.Mutex
+	lingering map[*conn]struct{}
 }
 
 type hostIdentity struct {
@@ -68,7 +74,7 @@ func New(addr nvme.Address, cfg *nvme.Config) (nvme.Transport, error) {
 			addr.Service = DiscoveryPort
 		}
 	}
-	t := &transport{addr: addr, cfg: c, subnqn: addr.SubNQN, kato: uint32(cfg.KATO().Milliseconds())}
+	t := &transport{addr: addr, cfg: c, subnqn: addr.SubNQN, lingering: map[*conn]struct{}{}, kato: cfg.KATO()}
 	t.host.nqn, t.host.id = cfg.Host()
 	if err := nvme.CheckNQN(t.host.nqn); err != nil {
 		return nil, err
@@ -87,7 +93,17 @@ func unbracket(s string) string {
 
 func (t *transport) Name() string    { return "tcp" }
 func (t *transport) Address() string { return t.name }
-func (t *transport) Close() error    { return nil }
+
+// Close implements nvme.Transport.
+func (t *transport) Close() error {
+	t.mu.Lock()
+	conns := maps.Clone(t.lingering)
+	t.mu.Unlock()
+	for c := range conns {
+		c.qp.Poller().CallAnyway(c.endLinger)
+	}
+	return nil
+}
 
 // Connect implements nvme.Transport: TCP connection, ICReq and ICResp, fabrics
 // Connect, all driven on the queue pair's core.
@@ -138,7 +154,7 @@ func (t *transport) connectOne(ctx context.Context, qp *nvme.QueuePair, local, r
 	case err = <-ended:
 	case <-ctx.Done():
 		cause := context.Cause(ctx)
-		_ = qp.Poller().Call(context.Background(), func() { c.stop(fmt.Errorf("connect: %w", cause)) })
+		qp.Poller().CallAnyway(func() { c.stop(fmt.Errorf("connect: %w", cause)) })
 		if err = <-ended; err == nil { // stop has ended it, if nothing else had
 			err = cause
 		}
@@ -151,14 +167,14 @@ func (t *transport) connectOne(ctx context.Context, qp *nvme.QueuePair, local, r
 
 // Disconnect implements nvme.Transport.
 func (t *transport) Disconnect(_ context.Context, qp *nvme.QueuePair) error {
-	return qp.Poller().Call(context.Background(), func() {
+	qp.Poller().CallAnyway(func() {
 		if c, ok := qp.Transport().(*conn); ok {
 			c.stop(nvme.ErrClosed)
-			c.endLinger()
 			return
 		}
 		qp.Quiesced()
 	})
+	return nil
 }
 
 // Property implements nvme.Transport with a fabrics Property Get.
