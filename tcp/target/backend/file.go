@@ -42,6 +42,8 @@ type File struct {
 	readOnly bool
 	size     atomic.Int64
 
+	exclusive sync.RWMutex // a CompareAndWrite holds it alone
+
 	mu      sync.Mutex
 	work    sync.Cond // of mu: todo has something, or closed
 	todo    queue

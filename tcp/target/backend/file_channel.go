@@ -32,7 +32,7 @@ func (c *fileChannel) Submit(op *Op) bool {
 	switch op.Kind {
 	case Deallocate:
 		return true
-	case Write, WriteZeroes:
+	case Write, WriteZeroes, CompareAndWrite:
 		if c.file.readOnly {
 			op.Status = nvme.StatusNamespaceWriteProtected | nvme.StatusDNR
 			return true

@@ -12,6 +12,13 @@ const filePiece = 256 << 10
 
 // execute carries out an operation and returns its status.
 func (b *File) execute(op *Op) nvme.Status {
+	if op.Kind == CompareAndWrite {
+		b.exclusive.Lock()
+		defer b.exclusive.Unlock()
+	} else if op.Kind != Flush {
+		b.exclusive.RLock()
+		defer b.exclusive.RUnlock()
+	}
 	switch op.Kind {
 	case Read:
 		return b.read(op.Data[:op.Length], op.Offset)
@@ -24,13 +31,12 @@ func (b *File) execute(op *Op) nvme.Status {
 			return b.write(zeros[:n], off)
 		}))
 	case Compare:
-		return b.pieces(op, func(buf []byte, n, off int64) nvme.Status {
-			s := b.read(buf[:n], off)
-			if at := off - op.Offset; s.OK() && !bytes.Equal(buf[:n], op.Data[at:at+n]) {
-				return nvme.StatusCompareFailure
-			}
+		return b.compare(op)
+	case CompareAndWrite:
+		if s := b.compare(op); !s.OK() {
 			return s
-		})
+		}
+		return b.durable(op, b.write(op.Second[:op.Length], op.Offset))
 	case Verify:
 		return b.pieces(op, func(buf []byte, n, off int64) nvme.Status { return b.read(buf[:n], off) })
 	}
@@ -49,6 +55,16 @@ func (b *File) pieces(op *Op, f func(buf []byte, n, off int64) nvme.Status) nvme
 		left -= n
 	}
 	return nvme.StatusSuccess
+}
+
+func (b *File) compare(op *Op) nvme.Status {
+	return b.pieces(op, func(buf []byte, n, off int64) nvme.Status {
+		s := b.read(buf[:n], off)
+		if at := off - op.Offset; s.OK() && !bytes.Equal(buf[:n], op.Data[at:at+n]) {
+			return nvme.StatusCompareFailure
+		}
+		return s
+	})
 }
 
 // read fills buf. What is beyond the end of the file, which a resize may have

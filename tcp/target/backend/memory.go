@@ -33,12 +33,16 @@ type MemoryConfig struct {
 // Memory is a Backend that keeps the data in memory. Blocks that were never
 // written, and those deallocated, read as zeros.
 //
-// Operations of one poller are atomic. A range that one poller reads while
-// another one writes to it may read as a mix of old and new.
+// Operations of one poller are atomic, and writes also among those of several.
+// A range that one poller reads while another one writes to it may read as a
+// mix of old and new.
 type Memory struct {
 	mem    []byte
 	size   atomic.Int64
 	mapped bool
+	opened atomic.Int64 // channels
+	shared atomic.Bool  // there has been more than one channel at a time
+	locks  locks
 }
 
 // NewMemory returns a Memory.
@@ -101,7 +105,12 @@ func (m *Memory) Resize(size int64) error {
 }
 
 // Open implements Backend.
-func (m *Memory) Open(*poller.Poller) (Channel, error) { return &memoryChannel{inline{}, m}, nil }
+func (m *Memory) Open(*poller.Poller) (Channel, error) {
+	if m.opened.Add(1) > 1 {
+		m.shared.Store(true)
+	}
+	return &memoryChannel{inline{}, m}, nil
+}
 
 // Close implements Backend.
 func (m *Memory) Close() error {

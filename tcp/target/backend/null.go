@@ -65,7 +65,7 @@ func (c *nullChannel) Submit(op *Op) bool {
 			return true
 		}
 		op.Data = zeros[:op.Length:op.Length]
-	case Compare:
+	case Compare, CompareAndWrite:
 		if !isZero(op.Data) {
 			op.Status = nvme.StatusCompareFailure
 		}

@@ -16,10 +16,14 @@ const (
 	WriteZeroes // the range reads as zeros afterwards
 	Deallocate  // the range is not needed any more; it may read as anything that it held, or zeros
 	Verify      // the range can be read
+
+	// CompareAndWrite is a Compare with Data and, if that succeeds, a Write of
+	// Second, as one atomic step for everything that uses the backend.
+	CompareAndWrite
 	kinds
 )
 
-var kindNames = [kinds]string{"read", "write", "flush", "compare", "write zeroes", "deallocate", "verify"}
+var kindNames = [kinds]string{"read", "write", "flush", "compare", "write zeroes", "deallocate", "verify", "compare and write"}
 
 // String returns the kind in words.
 func (k Kind) String() string {
@@ -27,6 +31,11 @@ func (k Kind) String() string {
 		return "unknown kind"
 	}
 	return kindNames[k]
+}
+
+// moves reports whether operations of the kind transfer data.
+func (k Kind) moves() bool {
+	return k == Read || k == Write || k == Compare || k == CompareAndWrite
 }
 
 // Op is one operation on a Backend. Its submitter owns it, and leaves it alone
@@ -45,6 +54,9 @@ type Op struct {
 	// Length bytes. For a read of a backend with views it is set by the
 	// backend, to memory that stays valid until the backend is closed.
 	Data []byte
+
+	// Second is what a CompareAndWrite writes.
+	Second []byte
 
 	// Owner is told when an operation ends that Submit did not finish.
 	Owner Owner
@@ -66,10 +78,10 @@ type Owner interface {
 	Done(op *Op)
 }
 
-// Keep makes Data last until the operation is done. Only data that is to be
-// written or compared needs it.
+// Keep makes Data and Second last until the operation is done. Only data that
+// is to be written or compared needs it.
 func (op *Op) Keep() {
-	if op.Kind == Write || op.Kind == Compare {
+	if op.Kind != Read && op.Kind.moves() {
 		op.Owner.Keep(op)
 	}
 }

@@ -136,7 +136,7 @@ func (r *Rate) admit(op *Op, now int64) bool {
 	if p.perOp > 0 {
 		r.ops.take(now, p.burst, p.perOp)
 	}
-	if p.perByte > 0 && (op.Kind == Read || op.Kind == Write || op.Kind == Compare) {
+	if p.perByte > 0 && op.Kind.moves() {
 		r.octets.take(now, p.burst, int64(min(float64(op.Length)*p.perByte, mostCost)))
 	}
 	return true
