@@ -16,7 +16,6 @@ type connCold struct {
 	t           *transport
 	icreq       pdu.ICReqFields
 	ended       func(error) // told once how start went
-	data        nvme.ConnectData
 	raw         []byte
 	cmd         nvme.Command
 	iov         []sys.Iovec
