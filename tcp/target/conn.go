@@ -132,6 +132,9 @@ func (c *conn) executedRead(r *request) {
 // fail answers a command with a status other than success.
 func (c *conn) fail(r *request, s nvme.Status) {
 	c.stats.errors++
+	if c.qid == 0 && c.ctrl != nil {
+		c.ctrl.errorLog.add(&r.cmd, s)
+	}
 	r.status = s
 	r.length, r.toHost = 0, false
 	c.respond(r)

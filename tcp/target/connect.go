@@ -234,4 +234,3 @@ func (c *conn) becomeQueue(r *request, cmd nvme.ConnectCommand) {
 	c.tx.grow(min(max(n*64, 4<<10), 64<<10), min(max(4*n, 64), 2048))
 	c.status(r, nvme.StatusSuccess, nvme.ConnectResponse{ControllerID: c.ctrl.id}.Result())
 }
-

@@ -57,14 +57,25 @@ func (c *Config) fill() error {
 	if c.Ports == nil {
 		c.Ports = []PortConfig{{}}
 	}
-	for i := range c.Referrals {
-		orElse(&c.Referrals[i].NQN, nvme.DiscoveryNQN)
-		if err := checkNQN(c.Referrals[i].NQN); err != nil || !c.Referrals[i].Address.IsValid() {
-			return bad("referral to %v: %v", c.Referrals[i].Address, err)
-		}
+	c.Referrals = append([]Referral(nil), c.Referrals...)
+	if err := fillReferrals(c.Referrals); err != nil {
+		return err
 	}
 	c.Limits.fill()
 	return c.Transport.fill()
+}
+
+func fillReferrals(list []Referral) error {
+	for i := range list {
+		orElse(&list[i].NQN, nvme.DiscoveryNQN)
+		if err := checkNQN(list[i].NQN); err != nil {
+			return err
+		}
+		if !list[i].Address.IsValid() {
+			return bad("referral without an address")
+		}
+	}
+	return nil
 }
 
 func (tr *Transport) fill() error {

@@ -25,23 +25,23 @@ func (ctrl *controller) identifyController() *nvme.IdentifyController {
 	sub := ctrl.sub
 	cfg := &sub.cfg
 	id := &nvme.IdentifyController{
-		MDTS:    uint8(bits.TrailingZeros32(cfg.MaxTransfer / 4096)),
-		CNTLID:  ctrl.id,
-		VER:     version,
-		AERL:    asyncLimit - 1,
-		ELPE:    errorLimit - 1,
-		LPA:     nvme.LPAExtendedData,
-		KAS:     uint16(cfg.KeepAlive.Granularity / granularityUnit),
-		CTRATT:  nvme.CTRATTHostID128,
-		CQT:     uint16((cfg.QuiesceTime + time.Millisecond - 1) / time.Millisecond),
-		MAXCMD:  uint16(cfg.QueueEntries),
-		SGLS:    nvme.SGLSByteAligned | nvme.SGLSOffset | nvme.SGLSTransport,
-		IOCCSZ:  (nvme.CommandSize + uint32(sub.t.cfg.Transport.InCapsule)) / 16,
-		IORCSZ:  nvme.CompletionSize / 16,
-		MSDBD:   1,
-		FRMW:    1<<1 | 1, // one slot, read only
-		OFCS:    nvme.OFCSDisconnect,
-		RTD3E:   1000000,
+		MDTS:      uint8(bits.TrailingZeros32(cfg.MaxTransfer / 4096)),
+		CNTLID:    ctrl.id,
+		VER:       version,
+		AERL:      asyncLimit - 1,
+		ELPE:      errorLimit - 1,
+		LPA:       nvme.LPAExtendedData,
+		KAS:       uint16(cfg.KeepAlive.Granularity / granularityUnit),
+		CTRATT:    nvme.CTRATTHostID128,
+		CQT:       uint16((cfg.QuiesceTime + time.Millisecond - 1) / time.Millisecond),
+		MAXCMD:    uint16(cfg.QueueEntries),
+		SGLS:      nvme.SGLSByteAligned | nvme.SGLSOffset | nvme.SGLSTransport,
+		IOCCSZ:    (nvme.CommandSize + uint32(sub.t.cfg.Transport.InCapsule)) / 16,
+		IORCSZ:    nvme.CompletionSize / 16,
+		MSDBD:     1,
+		FRMW:      1<<1 | 1, // one slot, read only
+		OFCS:      nvme.OFCSDisconnect,
+		RTD3E:     1000000,
 		CNTRLTYPE: nvme.ControllerTypeIO,
 	}
 	if cfg.KeepAlive.Traffic {
@@ -101,9 +101,8 @@ func (n *Namespace) data() *nvme.IdentifyNamespace {
 	c := &n.cfg
 	id := &nvme.IdentifyNamespace{
 		NSZE: n.blocks, NCAP: n.blocks, NUSE: n.blocks,
-		NSFEAT: nvme.NSFEATUIDReuse,
-		NOIOB:  c.Boundary,
-		NGUID:  c.NGUID, EUI64: c.EUI64,
+		NOIOB: c.Boundary,
+		NGUID: c.NGUID, EUI64: c.EUI64,
 		ANAGRPID: n.group(),
 	}
 	id.LBAF[0].LBADS = uint8(bits.TrailingZeros32(c.BlockSize))
@@ -115,6 +114,9 @@ func (n *Namespace) data() *nvme.IdentifyNamespace {
 	}
 	if c.ReadOnly {
 		id.NSATTR = nvme.NSATTRWriteProtected
+	}
+	if c.Backend.Info().Zeroes {
+		id.DLFEAT = nvme.DLFEATReadZeroes | nvme.DLFEATWriteZeroesDEAC
 	}
 	n.hints(id)
 	return id
@@ -145,7 +147,6 @@ func (n *Namespace) group() uint32 {
 // structure.
 func (n *Namespace) independent() *nvme.IdentifyNamespaceIndependent {
 	id := &nvme.IdentifyNamespaceIndependent{
-		NSFEAT:   nvme.NSFEATIndependentUIDReuse,
 		ANAGRPID: n.group(),
 		NSTAT:    nvme.NSTATReady,
 	}

@@ -183,6 +183,18 @@ func (s *Subsystem) remove(at int) {
 	s.t.closeUnused(n)
 }
 
+// disown forgets the namespaces of a subsystem that nobody has seen yet, and
+// leaves their backends to the caller.
+func (s *Subsystem) disown() {
+	for _, n := range s.namespaces {
+		n.removed, n.disowned = true, true
+		if s.t.backends[n.cfg.Backend]--; s.t.backends[n.cfg.Backend] == 0 {
+			delete(s.t.backends, n.cfg.Backend)
+		}
+	}
+	s.namespaces = nil
+}
+
 // closeUnused closes the backend of a namespace that is gone, if nothing uses
 // it any more. A backend may take its time for it.
 func (t *Target) closeUnused(n *Namespace) {

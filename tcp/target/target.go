@@ -46,6 +46,7 @@ type Target struct {
 	events  Events
 	workers []*worker // fixed by Start
 	closers sync.WaitGroup
+	made    time.Time
 
 	// mu guards all that is not a worker's. It is held for short, and never
 	// while anything is waited for.
@@ -68,7 +69,7 @@ func New(cfg Config) (*Target, error) {
 	if err := cfg.fill(); err != nil {
 		return nil, err
 	}
-	t := &Target{cfg: cfg, backends: map[backend.Backend]int{}, referrals: cfg.Referrals}
+	t := &Target{cfg: cfg, made: time.Now(), backends: map[backend.Backend]int{}, referrals: cfg.Referrals}
 	if cfg.Events != nil {
 		t.events = *cfg.Events
 	}
@@ -195,11 +196,6 @@ func (t *Target) Close() error {
 	for _, s := range t.subsystems {
 		s.removeAll()
 	}
-	if len(t.workers) == 0 {
-		for _, s := range t.subsystems {
-			s.closeNamespaces()
-		}
-	}
 	t.mu.Unlock()
 	for _, w := range t.workers {
 		w.post(w.close)
@@ -227,7 +223,6 @@ func (t *Target) AddSubsystem(cfg SubsystemConfig) (*Subsystem, error) {
 	}
 	for _, n := range cfg.Namespaces {
 		if _, err := s.add(n); err != nil {
-			s.removeAll()
 			s.disown()
 			return nil, err
 		}

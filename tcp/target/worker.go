@@ -29,16 +29,17 @@ type worker struct {
 	t *Target
 	p *poller.Poller
 
-	now      int64 // of the pass
-	lookAt   int64 // when to ask the epoll instance
-	hot      []*conn
-	unsent   []*conn    // have something to send
-	channels []*channel // that have to be polled
-	staging  []byte     // what is received lands here
-	readv    [2]sys.Iovec
-	hungry   bool // memory was released that requests wait for
-	untidy   bool // something is to be done at the end of the pass
-	buffers  pool
+	now       int64 // of the pass
+	lookAt    int64 // when to ask the epoll instance
+	publishAt int64 // when to publish what was counted
+	hot       []*conn
+	unsent    []*conn    // have something to send
+	channels  []*channel // that have to be polled
+	staging   []byte     // what is received lands here
+	readv     [2]sys.Iovec
+	hungry    bool // memory was released that requests wait for
+	untidy    bool // something is to be done at the end of the pass
+	buffers   pool
 
 	epfd int
 
@@ -79,6 +80,9 @@ func (w *worker) Poll(now int64) int {
 	}
 	if w.untidy {
 		w.tidyUp()
+	}
+	if now >= w.publishAt {
+		w.publish()
 	}
 	return work
 }

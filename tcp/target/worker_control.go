@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -20,6 +21,7 @@ type workerCold struct {
 	watched  int           // descriptors in the epoll instance
 	views    map[viewKey]*view
 	channels map[*Namespace]*channel
+	totals   map[*Subsystem]*totals
 	starving []*conn // have requests that wait for memory
 	movers   []*conn // are to move to another worker
 	events   [takeEvents]sys.EpollEvent
@@ -48,6 +50,7 @@ func newWorker(t *Target, p *poller.Poller, buffers int64) (*worker, error) {
 		ports:    map[int]*Port{},
 		views:    map[viewKey]*view{},
 		channels: map[*Namespace]*channel{},
+		totals:   map[*Subsystem]*totals{},
 		done:     make(chan struct{}),
 	}
 	w.cold.run = w.wake
@@ -125,6 +128,7 @@ func (w *worker) cool(c *conn) {
 	if err := sys.EpollAdd(w.epfd, c.fd, unix.EPOLLIN); err != nil {
 		return // it stays hot
 	}
+	c.publish()
 	w.unlist(c)
 	c.watched = true
 	w.cold.byFD[c.fd] = c
@@ -222,6 +226,26 @@ func (w *worker) finish() {
 	close(w.cold.done)
 }
 
+// discard is for a worker that was never used.
+func (w *worker) discard() { _ = sys.Close(w.epfd) }
+
+// await waits for the end of a worker that was told to close. A poller that is
+// closed meanwhile does not get there by itself.
+func (w *worker) await() {
+	const look = 5 * time.Millisecond
+	for {
+		select {
+		case <-w.cold.done:
+			return
+		case <-time.After(look):
+		}
+		if errors.Is(w.p.Post(w.cold.run), poller.ErrClosed) {
+			w.p.CallAnyway(func() { w.drainClosed(func() { time.Sleep(look) }) })
+			return
+		}
+	}
+}
+
 // drainClosed is for a poller that was closed before the target: nothing runs
 // there any more, so that the caller may do what is left, and waits for what is
 // under way in backends.
@@ -243,4 +267,6 @@ var errTooMany = errors.New("too many connections")
 // ErrClosed means that the target was closed, or stopped.
 var ErrClosed = errors.New("nvme/tcp target: closed")
 
-func socketError(call string, e sys.Errno) error { return fmt.Errorf("nvme/tcp target: %s: %w", call, e) }
+func socketError(call string, e sys.Errno) error {
+	return fmt.Errorf("nvme/tcp target: %s: %w", call, e)
+}

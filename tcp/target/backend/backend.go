@@ -42,6 +42,9 @@ type Info struct {
 	// Discards: the data of writes is not looked at, so Op.Data may be nil.
 	Discards bool
 
+	// Zeroes: what was deallocated reads as zeros.
+	Zeroes bool
+
 	// VolatileCache: writes without Op.FUA are durable only after a Flush.
 	VolatileCache bool
 }

@@ -87,7 +87,9 @@ func (m *Memory) mapMemory(cfg MemoryConfig) error {
 }
 
 // Info implements Backend.
-func (m *Memory) Info() Info { return Info{Size: m.size.Load(), Inline: true, Views: true} }
+func (m *Memory) Info() Info {
+	return Info{Size: m.size.Load(), Inline: true, Views: true, Zeroes: true}
+}
 
 // Resize implements Resizer, up to MemoryConfig.MaxSize.
 func (m *Memory) Resize(size int64) error {

@@ -30,7 +30,7 @@ func NewNull(size int64) *Null {
 
 // Info implements Backend.
 func (n *Null) Info() Info {
-	return Info{Size: n.size.Load(), Inline: true, Views: true, Stable: true, Discards: true}
+	return Info{Size: n.size.Load(), Inline: true, Views: true, Stable: true, Discards: true, Zeroes: true}
 }
 
 // Resize implements Resizer.
