@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"net/netip"
 	"testing"
 	"time"
 
@@ -496,3 +497,5 @@ func (h *host) closed() {
 		h.t.Fatalf("%d bytes, %v, want the end of the connection", n, err)
 	}
 }
+
+func mustAddr(s string) netip.AddrPort { return netip.MustParseAddrPort(s) }
