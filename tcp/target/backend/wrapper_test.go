@@ -134,7 +134,7 @@ func TestRate(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			l := newLab(t, NewRate(NewNull(size), c.limit))
-			const d = 200 * time.Millisecond
+			const d = 40 * time.Millisecond
 			near(t, "per second", float64(l.load(c.depth, c.n, Read, d))/d.Seconds(), c.want)
 		})
 	}
