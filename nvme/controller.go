@@ -24,20 +24,21 @@ type Controller struct {
 	shared bool // p is the process' shared poller
 	admin  *QueuePair
 
-	state  atomic.Uint32
-	id     atomic.Pointer[IdentifyController]
-	mu     sync.Mutex
-	cap    CAP
-	vs     VS
-	queues map[uint16]*QueuePair // I/O queue pairs by identifier
-	ns     map[uint32]*Namespace
-	limits Limits
-	nq     int           // I/O queues that the controller granted
-	epoch  uint64        // counts associations
-	err    error         // why it is dead
-	live   chan struct{} // closed while live, replaced when not
-	reset  []chan error  // callers of Reset
-	lastUp time.Time
+	state    atomic.Uint32
+	aborting atomic.Int32 // aborts of overdue commands under way
+	id       atomic.Pointer[IdentifyController]
+	mu       sync.Mutex
+	cap      CAP
+	vs       VS
+	queues   map[uint16]*QueuePair // I/O queue pairs by identifier
+	ns       map[uint32]*Namespace
+	limits   Limits
+	nq       int           // I/O queues that the controller granted
+	epoch    uint64        // counts associations
+	err      error         // why it is dead
+	live     chan struct{} // closed while live, replaced when not
+	reset    []chan error  // callers of Reset
+	lastUp   time.Time
 
 	blocking blockingQueue
 	lost     chan error // tokens for the manager
@@ -108,7 +109,7 @@ func (c *Controller) addQueue(q *QueuePair) {
 
 // removeQueue ends a queue pair whose transport side is disconnected.
 func (c *Controller) removeQueue(q *QueuePair, err error) {
-	_ = q.p.Call(context.Background(), func() {
+	q.p.CallAnyway(func() {
 		q.kill(err)
 		if q.cold.added {
 			q.cold.added = false
@@ -205,6 +206,12 @@ func (c *Controller) IOQueues() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.nq
+}
+
+func (c *Controller) fabrics() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.limits.Fabrics
 }
 
 func (c *Controller) ioQueues() []*QueuePair {

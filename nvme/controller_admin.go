@@ -15,18 +15,20 @@ const adminReserve = maxAsyncRequests + 2
 // call is one blocking command. Its data is bounced through memory of its own,
 // so that a caller who gives up may reuse his.
 type call struct {
+	q    *QueuePair
 	cmd  Command
 	data Data
 	cpl  Completion
+	lost error // why the queue was lost, if that ended the command
 	done chan struct{}
 }
 
-func newCall(cmd *Command, buf []byte) *call {
+func newCall(q *QueuePair, cmd *Command, buf []byte) *call {
 	dir := Direction(cmd.Opcode & 3)
 	if cmd.Opcode == OpFabrics {
 		dir = Direction(cmd.NSID & 3) // the fabrics command type
 	}
-	k := &call{cmd: *cmd, done: make(chan struct{})}
+	k := &call{q: q, cmd: *cmd, done: make(chan struct{})}
 	if len(buf) > 0 {
 		k.data = Data{Buf: make([]byte, len(buf)), Len: uint32(len(buf)), Dir: dir}
 		if dir == DirOut {
@@ -39,6 +41,9 @@ func newCall(cmd *Command, buf []byte) *call {
 func callDone(arg any, cpl *Completion) {
 	k := arg.(*call)
 	k.cpl = *cpl
+	if cpl.Status().IsPath() {
+		k.lost = k.q.cold.err
+	}
 	close(k.done)
 }
 
@@ -52,7 +57,11 @@ func (k *call) wait(ctx context.Context, buf []byte) (Completion, error) {
 	if k.data.Dir == DirIn {
 		copy(buf, k.data.Buf)
 	}
-	return k.cpl, k.cpl.Status().Err()
+	err := k.cpl.Status().Err()
+	if err != nil && k.lost != nil {
+		err = fmt.Errorf("%w: %w", err, k.lost)
+	}
+	return k.cpl, err
 }
 
 func ctxError(ctx context.Context) error {
@@ -72,7 +81,7 @@ func (q *QueuePair) DoInternal(ctx context.Context, cmd *Command, buf []byte) (C
 	if q.p.OnCore() {
 		return Completion{}, ErrOnCore
 	}
-	k := newCall(cmd, buf)
+	k := newCall(q, cmd, buf)
 	err := q.p.Post(func() {
 		if !q.PostInternal(&k.cmd, k.data, callDone, k) {
 			k.cpl.StatusPhase = uint16(StatusHostPathError) << 1
@@ -105,7 +114,7 @@ func (c *Controller) passthrough(ctx context.Context, q *QueuePair, ns *Namespac
 	if err := c.waitLive(ctx); err != nil {
 		return Completion{}, err
 	}
-	k := newCall(cmd, buf)
+	k := newCall(q, cmd, buf)
 	refused := make(chan error, 1)
 	var try func()
 	try = func() {
@@ -270,6 +279,19 @@ const maxNamespaces = 1 << 20
 func (c *Controller) activeNamespaces(ctx context.Context, do adminFunc) ([]uint32, error) {
 	var all []uint32
 	buf := make([]byte, IdentifyDataSize)
+	if c.Version() < MakeVS(1, 1, 0) {
+		// There was no list then.
+		for n := uint32(1); n <= min(c.id.Load().NN, maxNamespaces); n++ {
+			cmd := Command{Opcode: AdminIdentify, NSID: n, CDW10: uint32(CNSNamespace)}
+			if _, err := do(ctx, &cmd, buf); err != nil {
+				return nil, err
+			}
+			if binary.LittleEndian.Uint64(buf) != 0 {
+				all = append(all, n)
+			}
+		}
+		return all, nil
+	}
 	for last := uint32(0); ; {
 		cmd := Command{Opcode: AdminIdentify, NSID: last, CDW10: uint32(CNSActiveNamespaces)}
 		if _, err := do(ctx, &cmd, buf); err != nil {

@@ -231,8 +231,7 @@ func (c *Controller) takeDown() {
 // goLive opens the gates, the admin queue's first.
 func (c *Controller) goLive() {
 	c.lastUp = time.Now()
-	bg := context.Background()
-	_ = c.p.Call(bg, func() {
+	c.p.CallAnyway(func() {
 		c.admin.startTimer()
 		c.alive.start(c)
 		c.async.arm()
@@ -240,7 +239,7 @@ func (c *Controller) goLive() {
 	})
 	c.setState(StateLive, nil)
 	for _, q := range c.ioQueues() {
-		_ = q.p.Call(bg, func() {
+		q.p.CallAnyway(func() {
 			q.startTimer()
 			q.goLive()
 		})
@@ -310,7 +309,14 @@ func (c *Controller) commandOverdue(q *QueuePair, cid uint16, age int64) {
 		q.Lost(fmt.Errorf("%w: command %#x overdue after %v", ErrTimeout, cid, time.Duration(age).Round(time.Millisecond)))
 		return
 	}
+	// More aborts than the controller takes (ACL) would fail; the reset that
+	// follows serves the others.
+	if n := c.aborting.Add(1); int(n) > c.id.Load().AbortLimit() {
+		c.aborting.Add(-1)
+		return
+	}
 	c.wg.Go(func() {
+		defer c.aborting.Add(-1)
 		ctx, cancel := context.WithTimeout(context.Background(), q.cold.timeout)
 		defer cancel()
 		if aborted, err := c.Abort(ctx, q.cold.id, cid); err != nil || !aborted {

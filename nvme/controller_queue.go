@@ -143,9 +143,3 @@ func (q *QueuePair) Bind(ns *Namespace) (*NamespaceQueue, error) {
 	}
 	return &NamespaceQueue{qp: q, ns: ns}, nil
 }
-
-// IO sends one raw I/O command through q from any goroutine and waits for it:
-// passthrough, as Admin is for admin commands.
-func (q *NamespaceQueue) IO(ctx context.Context, cmd *Command, buf []byte) (Completion, error) {
-	return q.ns.c.passthrough(ctx, q.qp, q.ns, cmd, buf)
-}

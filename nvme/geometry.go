@@ -39,7 +39,7 @@ func (c *Controller) geometry(ctx context.Context, ns *Namespace, info *Identify
 	g := &geometry{xfer: 1 << f.LBADS, nsid: ns.id, blocks: info.NSZE}
 	if info.ExtendedMetadata() {
 		g.xfer += uint32(f.MS)
-	} else if f.MS != 0 && c.limits.Fabrics {
+	} else if f.MS != 0 && c.fabrics() {
 		return nil, fmt.Errorf("%w: namespace %d: separate metadata over fabrics", ErrProtocol, ns.id)
 	}
 	if g.blocks > math.MaxInt64/uint64(g.xfer) {

@@ -1,7 +1,5 @@
 package nvme
 
-import "fmt"
-
 // IdentifyDataSize is the size of the data of every Identify command in bytes.
 const IdentifyDataSize = 4096
 
@@ -153,13 +151,6 @@ func ParseIdentify(cmd *Command) (IdentifyCommand, error) {
 func expectAdmin(cmd *Command, op Opcode) error {
 	if cmd.Opcode != op {
 		return malformed(AdminName(op)+" command", "opcode is that of %s", AdminName(cmd.Opcode))
-	}
-	return nil
-}
-
-func expectIO(cmd *Command, op Opcode) error {
-	if cmd.Opcode != op {
-		return malformed(fmt.Sprintf("%s command", IOName(op)), "opcode is that of %s", IOName(cmd.Opcode))
 	}
 	return nil
 }

@@ -24,7 +24,7 @@ type keepAlive struct {
 func (c *Controller) readKeepAlive(ctx context.Context, id *IdentifyController) {
 	k := &c.alive
 	k.timeout = 0
-	if id.KAS == 0 || !c.limits.Fabrics || c.cfg.KeepAlive < 0 {
+	if id.KAS == 0 || !c.fabrics() || c.cfg.KeepAlive < 0 {
 		return
 	}
 	k.timeout = c.cfg.KATO()
@@ -90,7 +90,7 @@ func keepAliveDone(arg any, cpl *Completion) {
 
 // stop ends it; from any goroutine but the core's.
 func (k *keepAlive) stop(c *Controller) {
-	_ = c.p.Call(context.Background(), func() {
+	c.p.CallAnyway(func() {
 		if k.timer != nil {
 			k.timer.Stop()
 			k.timer = nil

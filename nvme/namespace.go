@@ -218,5 +218,22 @@ func (ns *Namespace) Queue(ctx context.Context, p *poller.Poller, cfg QueueConfi
 	return qp.Bind(ns)
 }
 
+// Passthrough sends one raw I/O command from any goroutine and waits for it, as
+// Controller.Admin does for admin commands. The NSID is filled in if it is 0.
+func (ns *Namespace) Passthrough(ctx context.Context, cmd *Command, buf []byte) (Completion, error) {
+	if err := ns.usable(); err != nil {
+		return Completion{}, err
+	}
+	qp, err := ns.c.blockingQueue(ctx)
+	if err != nil {
+		return Completion{}, err
+	}
+	raw := *cmd
+	if raw.NSID == 0 {
+		raw.NSID = ns.id
+	}
+	return ns.c.passthrough(ctx, qp, ns, &raw, buf)
+}
+
 // Close closes the queue pair under q; see QueuePair.Close.
 func (q *NamespaceQueue) Close(ctx context.Context) error { return q.qp.Close(ctx) }

@@ -20,7 +20,7 @@ type queueCold struct {
 	timer    *poller.Timer
 	added    bool
 	lost     func(q *QueuePair, err error)             // told once per loss
-	timedOut func(q *QueuePair, cid uint16, age int64) // told once per command
+	timedOut func(q *QueuePair, cid uint16, age int64) // told at the timeout, and at twice the timeout
 }
 
 // queueParams describes a queue pair to be made.
@@ -143,7 +143,7 @@ func (q *QueuePair) Quiesced() {
 		q.inflight--
 		if q.state != queueDead && r.flags&reqReplay != 0 && r.retries < q.cold.retries {
 			r.retries++
-			r.flags &^= reqTimed
+			r.flags &^= reqTimed | reqOverdue
 			r.state = reqHeld
 			q.held = append(q.held, r.index)
 			continue
@@ -288,15 +288,22 @@ func (q *QueuePair) scanTimeouts() {
 	if q.inflight == 0 {
 		return
 	}
-	limit := q.p.Now() - int64(q.cold.timeout)
+	now, limit := q.p.Now(), int64(q.cold.timeout)
 	for i := range q.reqs {
 		r := &q.reqs[i]
-		if r.state != reqPosted || r.flags&(reqNoTime|reqTimed) != 0 || r.submitted > limit {
+		age := now - r.submitted
+		switch {
+		case r.state != reqPosted || r.flags&(reqNoTime|reqOverdue) != 0 || age < limit:
+			continue
+		case r.flags&reqTimed == 0:
+			r.flags |= reqTimed
+		case age >= 2*limit:
+			r.flags |= reqOverdue
+		default:
 			continue
 		}
-		r.flags |= reqTimed
 		if q.cold.timedOut != nil {
-			q.cold.timedOut(q, r.Cmd.CID, q.p.Now()-r.submitted)
+			q.cold.timedOut(q, r.Cmd.CID, age)
 		}
 	}
 }

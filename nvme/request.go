@@ -38,7 +38,8 @@ const (
 	reqReplay   reqFlags = 1 << iota // may be sent again after a reconnect
 	reqInternal                      // belongs to the queue or controller itself
 	reqNoTime                        // never times out (Asynchronous Event Request)
-	reqTimed                         // its timeout was reported already
+	reqTimed                         // found overdue once
+	reqOverdue                       // found overdue for twice the timeout
 )
 
 // Request is a tracker: one command, its data, and who wants to know. A queue

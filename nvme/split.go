@@ -224,9 +224,10 @@ func (q *QueuePair) failStalled(st Status) {
 	}
 }
 
-// fail records the first error and issues nothing more.
+// fail records the first error and issues nothing more. That one half of a
+// fused operation failed because of the other says less than the other's.
 func (o *op) fail(st Status) {
-	if o.status.OK() {
+	if o.status.OK() || o.status.Code() == StatusAbortedFailedFused {
 		o.status = st
 	}
 	o.left = 0

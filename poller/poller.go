@@ -37,10 +37,10 @@ type Poller struct {
 	_        [linePad]byte
 
 	// Any goroutine's, rarely written.
-	owner    atomic.Uintptr // goroutine on whose core this is, 0 if none
-	stopping atomic.Bool
-	asleep   atomic.Uint32 // awake, sleeping or waking
-	_        [linePad]byte
+	owner  atomic.Uintptr // goroutine on whose core this is, 0 if none
+	mode   atomic.Uint32  // stepped, running or closing
+	asleep atomic.Uint32  // awake, sleeping or waking
+	_      [linePad]byte
 
 	published published
 	_         [linePad]byte
@@ -60,18 +60,16 @@ type Poller struct {
 	events Events
 	wakeFD int // event counter of an adaptive poller, else -1
 
-	mu    sync.Mutex // of Start and Close
-	state state
-	done  chan struct{} // closed when nothing of the poller runs any more
+	mu      sync.Mutex    // of Start and Close
+	counted bool          // in crowd
+	done    chan struct{} // closed when nothing of the poller runs any more
 }
 
-// state is where a poller is in its life.
-type state uint8
-
+// Values of Poller.mode.
 const (
-	stepped state = iota // or not started yet
+	stepped = iota // or not started yet
 	running
-	closed
+	closing
 )
 
 // New returns a poller that is not running.
@@ -156,7 +154,11 @@ func (p *Poller) Now() int64 { return p.now }
 // It does nothing, and returns 0, on a poller that runs or is closed, and from
 // within Poll.
 func (p *Poller) Poll(now int64) int {
-	if p.inPoll || p.stopping.Load() {
+	if p.mode.Load() != stepped {
+		return 0
+	}
+	p.checkOwner("Poll")
+	if p.inPoll {
 		return 0
 	}
 	p.inPoll = true

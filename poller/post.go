@@ -53,7 +53,7 @@ func (p *Poller) fallAsleep() bool {
 	if !p.asleep.CompareAndSwap(awake, sleeping) {
 		return false
 	}
-	if p.mailbox.empty() && !p.stopping.Load() {
+	if p.mailbox.empty() && p.mode.Load() == running {
 		return true
 	}
 	p.wakeUp()

@@ -21,12 +21,22 @@ func (p *Poller) Start() error {
 	if p.OnCore() {
 		return fmt.Errorf("%w: Start of %s", ErrOnCore, p.name)
 	}
+	if err := p.start(); err != nil {
+		return err
+	}
+	if p.cfg.Idle == Busy {
+		crowd.warn(p)
+	}
+	return nil
+}
+
+func (p *Poller) start() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	switch p.state {
+	switch p.mode.Load() {
 	case running:
 		return fmt.Errorf("%w: %s", ErrStarted, p.name)
-	case closed:
+	case closing:
 		return fmt.Errorf("%w: %s", ErrClosed, p.name)
 	}
 	if !p.cfg.Unpinned && !slices.Contains(allowed.cores, p.cfg.Core) {
@@ -34,16 +44,28 @@ func (p *Poller) Start() error {
 			ErrCoreNotAllowed, p.cfg.Core, p.name, allowed.cores)
 	}
 	tsc.Calibrate()
-	ready := make(chan error, 1)
-	go p.main(ready)
-	if err := <-ready; err != nil {
+	p.mode.Store(running)
+	if err := p.launch(); err != nil {
+		p.mode.CompareAndSwap(running, stepped)
 		return err
 	}
-	p.state = running
 	if p.cfg.Idle == Busy {
-		crowd.enter(p)
+		p.counted = true
+		crowd.enter()
 	}
 	return nil
+}
+
+// launch returns when the poller's thread is in place.
+func (p *Poller) launch() error {
+	ready := make(chan error, 1)
+	go p.main(ready)
+	select {
+	case err := <-ready:
+		return err
+	case <-p.done: // Events.Start has ended the goroutine
+		return fmt.Errorf("%w: %s", ErrClosed, p.name)
+	}
 }
 
 // main is the goroutine of a running poller. It ends locked to its thread, so
@@ -51,14 +73,10 @@ func (p *Poller) Start() error {
 // affinity.
 func (p *Poller) main(ready chan<- error) {
 	runtime.LockOSThread()
-	if !p.cfg.Unpinned {
-		if err := sys.SetAffinity(p.cfg.Core); err != nil {
-			ready <- fmt.Errorf("%w: core %d of poller %q: %w", ErrCoreNotAllowed, p.cfg.Core, p.name, err)
-			return
-		}
+	if err := p.settle(); err != nil {
+		ready <- err
+		return
 	}
-	pprof.SetGoroutineLabels(pprof.WithLabels(context.Background(),
-		pprof.Labels("poller", p.name, "core", strconv.Itoa(p.cfg.Core))))
 	p.owner.Store(goroutine())
 	defer p.end()
 	p.begin(p.clock())
@@ -77,8 +95,26 @@ func (p *Poller) main(ready chan<- error) {
 	}
 }
 
+// settle makes the calling thread the poller's.
+func (p *Poller) settle() error {
+	core := "any"
+	if !p.cfg.Unpinned {
+		core = strconv.Itoa(p.cfg.Core)
+		if err := sys.SetAffinity(p.cfg.Core); err != nil {
+			return fmt.Errorf("%w: core %s of poller %q: %w", ErrCoreNotAllowed, core, p.name, err)
+		}
+	}
+	if p.cfg.Idle == Adaptive {
+		// Where that is refused, sleeps end up to 50 us late.
+		_ = sys.SetTimerSlack(1)
+	}
+	pprof.SetGoroutineLabels(pprof.WithLabels(context.Background(),
+		pprof.Labels("poller", p.name, "core", core)))
+	return nil
+}
+
 func (p *Poller) runBusy() {
-	for !p.stopping.Load() {
+	for p.mode.Load() == running {
 		p.pass(p.clock())
 	}
 }
@@ -86,7 +122,7 @@ func (p *Poller) runBusy() {
 func (p *Poller) runAdaptive() {
 	spin := int64(p.cfg.Spin)
 	idleSince := p.now
-	for !p.stopping.Load() {
+	for p.mode.Load() == running {
 		if p.pass(p.clock()) != 0 {
 			idleSince = p.now
 		} else if p.now-idleSince >= spin {
@@ -118,7 +154,7 @@ func (p *Poller) finish() {
 // runtime.Goexit; then nothing more is run.
 func (p *Poller) end() {
 	p.mailbox.close()
-	p.stopping.Store(true)
+	p.mode.Store(closing)
 	p.awaitWakers()
 	if p.wakeFD >= 0 {
 		sys.Close(p.wakeFD)
@@ -138,23 +174,18 @@ func (p *Poller) Close() error {
 		return fmt.Errorf("%w: Close of %s", ErrOnCore, p.name)
 	}
 	p.mu.Lock()
-	was := p.state
-	p.state = closed
+	was := p.mode.Swap(closing)
+	p.mailbox.close()
+	p.wake()
+	if p.counted {
+		p.counted = false
+		crowd.leave()
+	}
 	p.mu.Unlock()
-	switch was {
-	case stepped:
-		p.mailbox.close()
-		p.stopping.Store(true)
+	if was == stepped {
 		p.owner.Store(goroutine())
 		p.finish()
 		p.end()
-	case running:
-		p.mailbox.close()
-		p.stopping.Store(true)
-		p.wake()
-		if p.cfg.Idle == Busy {
-			crowd.leave()
-		}
 	}
 	<-p.done
 	return nil

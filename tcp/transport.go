@@ -2,7 +2,6 @@ package tcp
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"net"
@@ -13,7 +12,6 @@ import (
 	"time"
 
 	"github.com/qpoll/qpoll/nvme"
-	"github.com/qpoll/qpoll/poller"
 )
 
 // Port is the port number that IANA registered for NVMe/TCP I/O controllers;
@@ -102,20 +100,9 @@ func (t *transport) Close() error {
 	conns := maps.Clone(t.lingering)
 	t.mu.Unlock()
 	for c := range conns {
-		_ = onCore(c.qp.Poller(), c.endLinger)
+		c.qp.Poller().CallAnyway(c.endLinger)
 	}
 	return nil
-}
-
-// onCore runs f on the core and waits. If the poller was closed, nothing runs
-// there any more, and f runs here.
-func onCore(p *poller.Poller, f func()) error {
-	err := p.Call(context.Background(), f)
-	if errors.Is(err, poller.ErrClosed) {
-		f()
-		return nil
-	}
-	return err
 }
 
 // Connect implements nvme.Transport: TCP connection, ICReq and ICResp, fabrics
@@ -167,7 +154,7 @@ func (t *transport) connectOne(ctx context.Context, qp *nvme.QueuePair, local, r
 	case err = <-ended:
 	case <-ctx.Done():
 		cause := context.Cause(ctx)
-		_ = qp.Poller().Call(context.Background(), func() { c.stop(fmt.Errorf("connect: %w", cause)) })
+		qp.Poller().CallAnyway(func() { c.stop(fmt.Errorf("connect: %w", cause)) })
 		if err = <-ended; err == nil { // stop has ended it, if nothing else had
 			err = cause
 		}
@@ -180,13 +167,14 @@ func (t *transport) connectOne(ctx context.Context, qp *nvme.QueuePair, local, r
 
 // Disconnect implements nvme.Transport.
 func (t *transport) Disconnect(_ context.Context, qp *nvme.QueuePair) error {
-	return onCore(qp.Poller(), func() {
+	qp.Poller().CallAnyway(func() {
 		if c, ok := qp.Transport().(*conn); ok {
 			c.stop(nvme.ErrClosed)
 			return
 		}
 		qp.Quiesced()
 	})
+	return nil
 }
 
 // Property implements nvme.Transport with a fabrics Property Get.

@@ -2,6 +2,7 @@ package sys
 
 import (
 	"os"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -20,16 +21,25 @@ func SetAffinity(cpu int) error {
 	if cpu < 0 || cpu >= maxCPUs {
 		return os.NewSyscallError("sched_setaffinity", unix.EINVAL)
 	}
-	return SetAffinityMask([]int{cpu})
+	return SetAffinityMask(0, []int{cpu})
 }
 
-// SetAffinityMask lets the calling thread run on the given CPUs only.
-func SetAffinityMask(cpus []int) error {
+// SetAffinityMask lets a thread run on the given CPUs only; tid 0 is the
+// calling thread, as for [SetAffinity].
+func SetAffinityMask(tid int, cpus []int) error {
 	set := unix.NewCPUSet(maxCPUs)
 	for _, cpu := range cpus {
 		set.Set(cpu)
 	}
-	return os.NewSyscallError("sched_setaffinity", unix.SchedSetaffinityDynamic(0, set))
+	return os.NewSyscallError("sched_setaffinity", unix.SchedSetaffinityDynamic(tid, set))
+}
+
+// SetTimerSlack bounds how late the kernel may end a timed wait of the calling
+// thread for the sake of others (PR_SET_TIMERSLACK), 50 us by default. The
+// goroutine must be locked to its thread, and should end locked.
+func SetTimerSlack(d time.Duration) error {
+	return os.NewSyscallError("prctl PR_SET_TIMERSLACK",
+		unix.Prctl(unix.PR_SET_TIMERSLACK, uintptr(max(d, 1)), 0, 0, 0))
 }
 
 // GetAffinity returns the CPUs that the calling thread may run on, in rising

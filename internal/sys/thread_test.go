@@ -2,10 +2,10 @@ package sys
 
 import (
 	"errors"
-	"os"
 	"runtime"
 	"slices"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -38,7 +38,7 @@ func TestAffinity(t *testing.T) {
 		})
 	}
 	onThread(func() {
-		if err := SetAffinityMask(all); err != nil {
+		if err := SetAffinityMask(0, all); err != nil {
 			t.Error(err)
 		}
 		if got, err := GetAffinity(); err != nil || !slices.Equal(got, all) {
@@ -57,9 +57,23 @@ func TestAffinityErrors(t *testing.T) {
 	}
 }
 
+func TestTimerSlack(t *testing.T) {
+	for _, d := range []time.Duration{1, 1000} {
+		onThread(func() {
+			if err := SetTimerSlack(d); err != nil {
+				t.Fatal(err)
+			}
+			slack, err := unix.PrctlRetInt(unix.PR_GET_TIMERSLACK, 0, 0, 0, 0)
+			if err != nil || slack != int(d) {
+				t.Errorf("slack is %d ns, %v; want %d", slack, err, d)
+			}
+		})
+	}
+}
+
 func TestGettid(t *testing.T) {
 	onThread(func() {
-		if tid := Gettid(); tid <= 0 || tid == os.Getpid() && Gettid() != tid {
+		if tid := Gettid(); tid <= 0 || tid != Gettid() {
 			t.Errorf("thread %d", tid)
 		}
 		outer := Gettid()

@@ -1,8 +1,6 @@
 package pdu
 
-import (
-	"testing"
-)
+import "testing"
 
 var (
 	sinkShape Shape
@@ -126,7 +124,6 @@ func BenchmarkEncodeR2T(b *testing.B) {
 	})
 }
 
-// BenchmarkDecode checks a header and reads every field that an engine needs.
 func BenchmarkDecodeCapsuleCmd(b *testing.B) {
 	benchDecode(b, TypeCapsuleCmd, func(h []byte, _ Shape) bool {
 		(*CapsuleCmd)(h).Command(&sinkCmd)
@@ -165,6 +162,8 @@ func BenchmarkDecodeR2T(b *testing.B) {
 	})
 }
 
+// benchDecode checks a common header, verifies the header digest if there is
+// one, and leaves it to rest to read what an engine needs.
 func benchDecode(b *testing.B, t Type, rest func(h []byte, s Shape) bool) {
 	benchParams(b, func(b *testing.B, p Params) {
 		l := p.Layout(t)

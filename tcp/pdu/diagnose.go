@@ -13,12 +13,10 @@ func (r *Receiver) checkSlow(h *Common) (Shape, error) {
 	if err := r.checkType(t); err != nil {
 		return Shape{}, err
 	}
-	hlen := uint32(t.HeaderLen())
 	if t.isTermReq() {
-		if err := checkTermReq(h); err != nil {
-			return Shape{}, err
-		}
+		return Shape{}, termReqError(h)
 	}
+	hlen := uint32(t.HeaderLen())
 	head := hlen
 	if t.hasDigests() && r.params.HDGST {
 		head += DigestSize
@@ -60,16 +58,12 @@ func (r *Receiver) checkType(t Type) error {
 	return nil
 }
 
-// checkTermReq refuses a malformed TermReq, which is never answered.
-func checkTermReq(h *Common) error {
-	var e *Error
-	switch {
-	case h.HLEN() != TermReqSize:
+// termReqError tells what is wrong with a TermReq that Check did not take. A
+// malformed TermReq is never answered.
+func termReqError(h *Common) error {
+	e := invalid(h.Type(), offPLEN, "PLEN", uint64(h.PLEN()), "not 24 to 152")
+	if h.HLEN() != TermReqSize {
 		e = invalid(h.Type(), offHLEN, "HLEN", uint64(h.HLEN()), "not 24")
-	case h.PLEN() < TermReqSize || h.PLEN() > TermReqMaxSize:
-		e = invalid(h.Type(), offPLEN, "PLEN", uint64(h.PLEN()), "not 24 to 152")
-	default:
-		return nil
 	}
 	e.Silent = true
 	return e

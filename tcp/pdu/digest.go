@@ -9,7 +9,9 @@ import (
 // standard library computes it with the CRC32 instructions of amd64 and arm64.
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Digest returns the digest (CRC32C) of b.
+// Digest returns the digest (CRC32C) of b. A header digest covers the HLEN
+// bytes of the header, a data digest the data and nothing else: unlike iSCSI's,
+// data whose length is not a multiple of four is not padded.
 func Digest(b []byte) uint32 { return crc32.Update(0, castagnoli, b) }
 
 // UpdateDigest returns the digest of the bytes behind d followed by b, so that

@@ -8,20 +8,21 @@ import (
 	"testing/iotest"
 )
 
-// stream is one PDU of each type that goes to end after the handshake.
-func stream(end End, p Params) []byte {
+// stream is one PDU of each type that goes to end after the handshake, with n
+// bytes of data where there is any.
+func stream(end End, p Params, n int) []byte {
 	var b []byte
 	if end == Host {
 		resp, r2t, c2h := p.Layout(TypeCapsuleResp), p.Layout(TypeR2T), p.Layout(TypeC2HData)
 		b = AppendCapsuleResp(b, &resp, &testCompletion)
 		b = AppendR2T(b, &r2t, R2TFields{1, 2, 0, 8192})
-		b = AppendC2HData(b, &c2h, LastPDU, C2HDataFields{CCCID: 1}, sequence(5000, 0, 1))
+		b = AppendC2HData(b, &c2h, LastPDU, C2HDataFields{CCCID: 1}, sequence(n, 0, 1))
 		return AppendTermReq(b, Controller, TermReqFields{FES: FESSequenceError}, b[:24])
 	}
 	cmd, h2c := p.Layout(TypeCapsuleCmd), p.Layout(TypeH2CData)
 	b = AppendCapsuleCmd(b, &cmd, &testCommand, nil)
-	b = AppendCapsuleCmd(b, &cmd, &testCommand, sequence(1024, 9, 3))
-	b = AppendH2CData(b, &h2c, LastPDU, H2CDataFields{CCCID: 1}, sequence(4096, 0, 1))
+	b = AppendCapsuleCmd(b, &cmd, &testCommand, sequence(n, 9, 3))
+	b = AppendH2CData(b, &h2c, LastPDU, H2CDataFields{CCCID: 1}, sequence(n, 0, 1))
 	return AppendTermReq(b, Host, TermReqFields{FES: FESSequenceError}, b[:24])
 }
 
@@ -39,7 +40,7 @@ func TestReaderStream(t *testing.T) {
 	}
 	for _, end := range []End{Host, Controller} {
 		for _, p := range []Params{plain, digests, padded, all} {
-			b := stream(end, p)
+			b := stream(end, p, 4096)
 			for name, wrap := range readers {
 				r := NewReader(wrap(bytes.NewReader(b)), NewReceiver(end, p, Limits{}))
 				n := 0
@@ -60,7 +61,7 @@ func TestReaderStream(t *testing.T) {
 
 // TestReaderTruncated ends the stream after every byte.
 func TestReaderTruncated(t *testing.T) {
-	b := stream(Controller, all)[76:] // one capsule with data first
+	b := stream(Controller, all, 1024)[76:] // one capsule with data first
 	l := all.Layout(TypeCapsuleCmd)
 	whole := int(l.PLEN(1024))
 	for n := range whole {
@@ -142,6 +143,21 @@ func TestRangeBounds(t *testing.T) {
 			t.Errorf("%+v: %v", f, err)
 		}
 	}
+	c2h, h2c := plain.Layout(TypeC2HData), plain.Layout(TypeH2CData)
+	last := ^uint32(0) - 64 // 64 bytes from here end at 4 GiB - 1
+	b := AppendC2HData(nil, &c2h, 0, C2HDataFields{DATAO: last}, make([]byte, 64))
+	if _, err := NewReader(bytes.NewReader(b), NewReceiver(Host, plain, Limits{})).Next(); err != nil {
+		t.Error(err)
+	}
+	b = AppendH2CData(nil, &h2c, 0, H2CDataFields{DATAO: last}, make([]byte, 64))
+	if _, err := NewReader(bytes.NewReader(b), NewReceiver(Controller, plain, Limits{})).Next(); err != nil {
+		t.Error(err)
+	}
+	(*H2CData)(b).SetDATAO(last + 1)
+	var e *Error
+	if _, err := NewReader(bytes.NewReader(b), NewReceiver(Controller, plain, Limits{})).Next(); !errors.As(err, &e) || e.FES != FESDataOutOfRange {
+		t.Errorf("H2CData beyond 4 GiB: %v", err)
+	}
 }
 
 func TestReaderDataDigest(t *testing.T) {
@@ -153,7 +169,10 @@ func TestReaderDataDigest(t *testing.T) {
 	p, err := r.Next()
 	var e *DataDigestError
 	if !errors.As(err, &e) || e.Got != 0xe3069283 || e.Want != referenceCRC32C([]byte("223456789")) {
-		t.Errorf("changed data: %v", err)
+		t.Fatalf("changed data: %v", err)
+	}
+	if got, want := e.Error(), "nvme/tcp: C2HData: data digest 0xe3069283, computed 0x"+hex32(e.Want); got != want {
+		t.Errorf("%q, want %q", got, want)
 	}
 	if string(p.Data) != "223456789" || (*C2HData)(p.Header).CCCID() != 1 {
 		t.Errorf("changed data: PDU %+v", p)
@@ -211,8 +230,8 @@ func TestReseal(t *testing.T) {
 
 func FuzzReader(f *testing.F) {
 	for i, p := range refParams {
-		f.Add(stream(Host, p), uint8(i), true)
-		f.Add(stream(Controller, p), uint8(i), false)
+		f.Add(stream(Host, p, 9), uint8(i), true)
+		f.Add(stream(Controller, p, 9), uint8(i), false)
 	}
 	f.Fuzz(func(t *testing.T, b []byte, params uint8, host bool) {
 		p := refParams[int(params)%len(refParams)]
