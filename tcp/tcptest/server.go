@@ -29,7 +29,7 @@ func Sequence(scripts ...Script) Script {
 	return func(c *Conn) {
 		s := scripts[min(c.Index(), len(scripts)-1)]
 		if s == nil {
-			c.handOver()
+			c.HandOver()
 			return
 		}
 		s(c)
@@ -196,9 +196,9 @@ func (s *Server) Accepted() int {
 	return s.accepted
 }
 
-// Accept returns the next connection that was left to it by a nil script, to
-// be played by the test itself: a call that fails ends the test. The
-// connection is closed with the server, if it was not before.
+// Accept returns the next connection that was left to it, by a nil script or by
+// Conn.HandOver, to be played by the test itself: a call that fails ends the
+// test. The connection is closed with the server, if it was not before.
 func (s *Server) Accept(tb testing.TB) *Conn {
 	tb.Helper()
 	t := time.NewTimer(s.cfg.Timeout)
@@ -294,8 +294,9 @@ func (c *Conn) Fail(err error) {
 	runtime.Goexit()
 }
 
-// handOver gives the connection to Accept and waits until it is over.
-func (c *Conn) handOver() {
+// HandOver leaves the connection to Server.Accept, and with it to the test's own
+// goroutine, and returns when that has closed it, or the server is closed.
+func (c *Conn) HandOver() {
 	select {
 	case c.srv.handed <- c:
 	default:
