@@ -119,6 +119,10 @@ func dataRange(off, n, got, want uint32) error {
 	return pdu.NewError(pdu.TypeC2HData, pdu.FESDataOutOfRange, 0, "DATAO", uint64(off), fmt.Sprintf("with %d bytes of data, the command reads %d", n, want))
 }
 
+func dataAfterLast(off uint32) error {
+	return pdu.NewError(pdu.TypeC2HData, pdu.FESSequenceError, 0, "DATAO", uint64(off), "after the last PDU of the command")
+}
+
 func badSuccess(flowControl bool) error {
 	why := "before all data was received"
 	if flowControl {

@@ -165,6 +165,10 @@ func (c *conn) startData(h *pdu.C2HData, shape pdu.Shape) bool {
 	}
 	s := &c.slots[r.Index()]
 	off, n := h.DATAO(), h.DATAL()
+	if s.last {
+		c.protocolError(dataAfterLast(off), h[:])
+		return false
+	}
 	if off != s.got || n > r.Data.Len-off {
 		c.protocolError(dataRange(off, n, s.got, r.Data.Len), h[:])
 		return false
@@ -177,7 +181,8 @@ func (c *conn) startData(h *pdu.C2HData, shape pdu.Shape) bool {
 	}
 	in := &c.in
 	in.req, in.slot, in.left = r, s, n
-	in.ok, in.last, in.ddgst, in.digest = ok, flags&pdu.LastPDU != 0, shape.DDGST(), 0
+	in.ok, in.ddgst, in.digest = ok, shape.DDGST(), 0
+	s.last = flags&pdu.LastPDU != 0
 	if r.Data.Vec != nil {
 		c.seek(off)
 	}
