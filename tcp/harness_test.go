@@ -2,11 +2,13 @@ package tcp_test
 
 import (
 	"context"
+	"errors"
 	"testing"
 	"time"
 
 	"github.com/qpoll/qpoll/nvme"
 	"github.com/qpoll/qpoll/poller"
+	"github.com/qpoll/qpoll/tcp"
 	"github.com/qpoll/qpoll/tcp/tcptest"
 )
 
@@ -145,5 +147,29 @@ func eventually(t testing.TB, what string, ok func() bool) {
 		if time.Since(start) > patience {
 			t.Fatalf("waited %v for %s", patience, what)
 		}
+	}
+}
+
+// connectTo is connect to an address.
+func (f *fixture) connectTo(addr string, cfg *nvme.Config) error {
+	if cfg == nil {
+		cfg = &nvme.Config{HostNQN: hostNQN, KeepAlive: -1}
+	}
+	cfg.Poller = f.p
+	c, err := nvme.Open(f.ctx(), addr, cfg)
+	if err == nil {
+		f.c = c
+	}
+	return err
+}
+
+// quickReconnect makes a controller reconnect at once after a loss.
+func quickReconnect(cfg *nvme.Config) { cfg.ReconnectDelay = time.Millisecond }
+
+// wantClosed checks for the error of a connection that the controller closed.
+func wantClosed(t testing.TB, err error) {
+	t.Helper()
+	if !errors.Is(err, tcp.ErrPeerClosed) {
+		t.Errorf("the error is %v, want ErrPeerClosed", err)
 	}
 }
