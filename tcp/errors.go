@@ -133,8 +133,8 @@ func badSuccess(flowControl bool) error {
 
 func r2tRange(off, n, wanted, have uint32) error {
 	why := fmt.Sprintf("with length %d, the command has %d bytes", n, have)
-	if off < wanted {
-		why = fmt.Sprintf("data before %d was asked for already", wanted)
+	if off != wanted {
+		why = fmt.Sprintf("data before %d was asked for so far, and no further", wanted)
 	}
 	return pdu.NewError(pdu.TypeR2T, pdu.FESDataOutOfRange, 0, "R2TO", uint64(off), why)
 }

@@ -372,7 +372,7 @@ func (c *conn) request(h *pdu.R2T, shape pdu.Shape) bool {
 	i := r.Index()
 	s := &c.slots[i]
 	off, n := h.R2TO(), h.R2TL()
-	if off < s.wanted || off > r.Data.Len || n > r.Data.Len-off {
+	if off != s.wanted || n > r.Data.Len-off {
 		c.protocolError(r2tRange(off, n, s.wanted, r.Data.Len), h[:])
 		return false
 	}
