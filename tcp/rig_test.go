@@ -23,6 +23,8 @@ type rigConfig struct {
 	script    tcptest.Script // plays the I/O connections; nil: handshake, then the test
 	broken    bool           // no queue is opened
 	config    func(*nvme.Config)
+
+	peerBuffer int // bytes that the peer's socket receives before they are read
 }
 
 // rig is an I/O queue whose poller and peer are both moved by the test, step by
@@ -49,6 +51,9 @@ func newRig(t testing.TB, cfg rigConfig) *rig {
 	script := cfg.script
 	if script == nil {
 		script = func(c *tcptest.Conn) {
+			if cfg.peerBuffer > 0 {
+				_ = c.NetConn().SetReadBuffer(cfg.peerBuffer)
+			}
 			c.Handshake(cfg.icresp)
 			c.AcceptConnect(1)
 			c.HandOver()
