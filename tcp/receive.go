@@ -145,8 +145,8 @@ func (c *conn) complete(r *nvme.Request, s *slot) {
 	}
 	if s.refs > 0 {
 		// Its memory is still in the send queue. The controller did not need
-		// it, but the stream does.
-		s.early, s.status = true, c.cpl
+		// it, but the stream does. Nothing more may come for it.
+		s.early, s.sent, s.status = true, false, c.cpl
 		return
 	}
 	c.qp.Complete(r, &c.cpl)
