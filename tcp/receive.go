@@ -129,12 +129,12 @@ func (c *conn) response(h *pdu.CapsuleResp, shape pdu.Shape) bool {
 
 // whole reports whether a command that succeeded has moved all of its data. A
 // read that brought less would leave stale bytes behind; a write that took
-// less was not written.
+// less, or some of whose data is still here, was not written.
 func (c *conn) whole(r *nvme.Request, s *slot) bool {
 	if r.Data.Dir == nvme.DirIn {
 		return s.got == r.Data.Len || c.lenient(r)
 	}
-	return s.wanted == r.Data.Len && s.r2tCount == 0 || c.lenient(r)
+	return s.wanted == r.Data.Len && s.r2tCount == 0 && s.refs == 0 || c.lenient(r)
 }
 
 // complete finishes the command that c.cpl is about.
