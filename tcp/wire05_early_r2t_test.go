@@ -105,8 +105,8 @@ func (s *sink) takeAll() error {
 const clogSize = tcp.TxEnough + 1<<20
 
 func clogRig(cfg rigConfig) rigConfig {
-	cfg.tcp.SendBuffer = 8 << 10
-	cfg.peerBuffer = 16 << 10
+	cfg.tcp.SendBuffer = 128 << 10
+	cfg.peerBuffer = 64 << 10
 	cfg.icresp.MAXH2CDATA = 128 << 10
 	return cfg
 }
