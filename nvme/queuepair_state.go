@@ -322,7 +322,7 @@ type QueueStats struct {
 	Polls     uint64 // calls of Poll
 	IdlePolls uint64 // polls that found nothing to do
 	InFlight  int    // commands that the transport has
-	Held      int // commands that wait for a reconnect
+	Held      int    // commands that wait for a reconnect
 }
 
 // Stats returns the counters. Must be called on the poller's core.

@@ -25,19 +25,19 @@ func init() { nvme.Register("tcp", New) }
 
 // transport implements nvme.Transport for one controller.
 type transport struct {
-	addr    nvme.Address
-	cfg     Config
-	host    hostIdentity
-	kato    time.Duration
-	name    string // for messages
-	cntlid  atomic.Uint32
-	icd     atomic.Uint32 // in-capsule data limit of I/O queues, bytes
-	subnqn  string
+	addr   nvme.Address
+	cfg    Config
+	host   hostIdentity
+	kato   time.Duration
+	name   string // for messages
+	cntlid atomic.Uint32
+	icd    atomic.Uint32 // in-capsule data limit of I/O queues, bytes
+	subnqn string
 	// flowControl: submission queue flow control stays on, by choice or
 	// because the controller insists.
 	flowControl atomic.Bool
-	admin   *nvme.QueuePair
-	remotes atomic.Pointer[[]netip.AddrPort] // what the last queue 0 connected to, first
+	admin       *nvme.QueuePair
+	remotes     atomic.Pointer[[]netip.AddrPort] // what the last queue 0 connected to, first
 
 	mu        sync.Mutex
 	lingering map[*conn]struct{}
