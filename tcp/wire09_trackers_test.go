@@ -29,7 +29,8 @@ func (f *fixture) lose() {
 	f.t.Helper()
 	f.srv.Unlisten()
 	f.srv.Drop()
-	eventually(f.t, "the loss to be noticed", func() bool { return f.c.State() != nvme.StateLive })
+	// The queues are down, and take no command to the controller any more.
+	eventually(f.t, "the loss to be noticed", func() bool { return f.c.State() == nvme.StateConnecting })
 }
 
 // comeBack lets the host reconnect.

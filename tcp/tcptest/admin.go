@@ -65,9 +65,10 @@ func (k *Controller) IdentifyController() *nvme.IdentifyController {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	id := &nvme.IdentifyController{
-		VER: k.version(), CNTLID: k.id(), CNTRLTYPE: nvme.ControllerTypeIO, OAES: 1 << 8,
+		VER: k.version(), CNTLID: k.id(), CNTRLTYPE: nvme.ControllerTypeIO, OAES: uint32(nvme.AsyncConfigNamespaceAttribute),
 		ACL: 3, AERL: 3, KAS: 1, SQES: 0x66, CQES: 0x44, MAXCMD: 128,
 		ONCS:   nvme.ONCSCompare | nvme.ONCSDatasetManagement | nvme.ONCSWriteZeroes | nvme.ONCSVerify,
+		FUSES:  nvme.FUSESCompareAndWrite,
 		VWC:    nvme.VWCPresent | nvme.VWCFlushAll,
 		SGLS:   nvme.SGLSByteAligned | nvme.SGLSOffset | nvme.SGLSTransport,
 		IOCCSZ: uint32(nvme.CommandSize+k.inCapsule()) / 16, IORCSZ: nvme.CompletionSize / 16, MSDBD: 1,
@@ -200,8 +201,7 @@ func (k *Controller) NamespaceChanged(nsid uint32) {
 	}
 	k.mu.Unlock()
 	if first {
-		// Notice, namespace attribute changed, log page 04h.
-		k.Event(0x040002)
+		k.Event(nvme.MakeAsyncEvent(nvme.AsyncNotice, nvme.NoticeNamespaceAttributeChanged, nvme.LogChangedNamespaces, 0))
 	}
 }
 

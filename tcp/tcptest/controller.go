@@ -86,6 +86,9 @@ type queue struct {
 
 	mu   sync.Mutex
 	seen uint32 // commands
+
+	fused nvme.Status // of the first command of a fused pair; serve only
+	first bool        // the command before was one
 }
 
 // head returns the submission queue head for a completion.

@@ -19,6 +19,10 @@ func (k *Controller) io(r *Request) {
 		r.Complete(nvme.StatusInvalidNamespace|nvme.StatusDNR, 0)
 		return
 	}
+	if cmd.Flags&nvme.FlagFuseMask != 0 {
+		r.Complete(k.fuse(r, ns), 0)
+		return
+	}
 	lba, blocks := LBA(cmd)
 	switch cmd.Opcode {
 	case nvme.OpFlush:
@@ -39,6 +43,34 @@ func (k *Controller) io(r *Request) {
 	default:
 		r.Complete(nvme.StatusInvalidOpcode|nvme.StatusDNR, 0)
 	}
+}
+
+// fuse carries out one half of Compare and Write. That is not one atomic step,
+// which a namespace that several connections write to would need.
+func (k *Controller) fuse(r *Request, ns *Namespace) nvme.Status {
+	cmd, q := &r.Cmd, r.queue
+	second := cmd.Flags&nvme.FlagFuseMask == nvme.FlagFuseSecond
+	before, st := q.first, q.fused
+	q.first = false
+	lba, blocks := LBA(cmd)
+	want := nvme.OpCompare
+	if second {
+		want = nvme.OpWrite
+	}
+	data := k.receive(r)
+	switch {
+	case cmd.Opcode != want || uint64(r.Len()) != blocks<<ns.shift:
+		return nvme.StatusInvalidField | nvme.StatusDNR
+	case second && !before:
+		return nvme.StatusAbortedMissingFused | nvme.StatusDNR
+	case second && !st.OK():
+		return nvme.StatusAbortedFailedFused | nvme.StatusDNR
+	}
+	st = ns.store(cmd.Opcode, lba, blocks, data)
+	if !second {
+		q.first, q.fused = true, st
+	}
+	return st
 }
 
 // LBA returns the range of a command such as Read and Write.
