@@ -84,6 +84,16 @@ func (f *fixture) close() {
 	f.c = nil
 }
 
+// end closes both ends, after which what the peer's goroutines left may be
+// looked at.
+func (f *fixture) end() {
+	f.t.Helper()
+	f.close()
+	if err := f.srv.Close(); err != nil {
+		f.t.Error(err)
+	}
+}
+
 // open makes a fixture with a controller that is live.
 func open(t testing.TB, k *tcptest.Controller, change ...func(*nvme.Config)) *fixture {
 	t.Helper()

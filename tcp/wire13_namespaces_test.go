@@ -48,7 +48,7 @@ func TestWireCase13SparseNamespaces(t *testing.T) {
 			t.Errorf("namespace %#x: %v, want ErrNoNamespace", nsid, err)
 		}
 	}
-	f.close()
+	f.end()
 	for nsid, n := range identified {
 		if n != 1 {
 			t.Errorf("namespace %#x identified %d times", nsid, n)

@@ -158,7 +158,7 @@ func TestWireCase16FoundEnabled(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			f.close()
+			f.end()
 			if len(writes) < 2 || writes[0].EN() || !writes[1].EN() || writes[1].IOSQES() != 6 || writes[1].IOCQES() != 4 {
 				t.Errorf("CC was written %+v", writes)
 			}
