@@ -23,8 +23,10 @@ func TestWireCase11CloseWithinPDU(t *testing.T) {
 	cfg.tcp.HPDA = 15 // 64 bytes
 	for _, size := range []int{512, 64 << 10} {
 		var ends []int
-		for n := range 130 {
-			ends = append(ends, n)
+		for _, part := range [][2]int{{0, 32}, {62, 67}, {127, 130}} { // header and digest, padding, data
+			for n := part[0]; n < part[1]; n++ {
+				ends = append(ends, n)
+			}
 		}
 		if size > 512 {
 			ends = []int{1, 28, 40, 64, 65, 16 << 10, size - 1, size + 63, size + 64, size + 66, size + 68, size + 70}
@@ -138,6 +140,7 @@ func TestWireCase11ResetWithinWriteReplayed(t *testing.T) {
 // A controller that falls silent at any point of the way to being live: the
 // attempt ends by itself.
 func TestWireCase11Silent(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	const limit = 60 * time.Millisecond
 	short := func(cfg *nvme.Config) { cfg.ConnectTimeout = limit }
 	t.Run("accepts only", func(t *testing.T) {
@@ -183,6 +186,7 @@ func wantTimeout(t *testing.T, err error) {
 // A controller that falls silent when it is reconnected to: the attempt ends,
 // and the next one succeeds. Commands wait for that.
 func TestWireCase11SilentOnReconnect(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	k, _ := disk(64)
 	var silent atomic.Int32
 	k.Override = func(r *tcptest.Request) bool {

@@ -23,6 +23,7 @@ func vendor(c *nvme.Controller, mark uint32) error {
 // Admin commands issued from within each event callback work, and reach the
 // controller once.
 func TestWireCase15AdminFromCallbacks(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	k, _ := disk(64)
 	var seen [8]atomic.Int32
 	var hang atomic.Bool

@@ -21,6 +21,7 @@ func capability(change func(f *nvme.CAPFields)) nvme.CAP {
 // CAP.TO of 0 and of 127.5 s, with controllers that become ready at once,
 // after a while, and never.
 func TestWireCase16ReadyTimeout(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	for _, to := range []time.Duration{0, 500 * time.Millisecond, 127500 * time.Millisecond} {
 		capp := capability(func(f *nvme.CAPFields) { f.TO = to })
 		if capp.TO() != to {
@@ -123,6 +124,7 @@ func TestWireCase16FatalStatusOnReconnect(t *testing.T) {
 
 // The controller is found enabled: it is disabled first, and waited for.
 func TestWireCase16FoundEnabled(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	for _, stuck := range []bool{false, true} {
 		t.Run(fmt.Sprintf("stuck=%v", stuck), func(t *testing.T) {
 			k, _ := disk(64)
