@@ -70,7 +70,7 @@ func declinesNoFlowControl(err error) bool {
 
 // Error implements error.
 func (e *ConnectError) Error() string {
-	s := "nvme/tcp: Connect rejected: " + e.Status.Error()
+	s := "nvme/tcp: Connect rejected: " + e.Status.ErrorFor(nvme.OpFabrics)
 	if e.Status.Code() == nvme.StatusConnectInvalidParameters {
 		s += " (" + e.Parameter.String() + ")"
 	}
