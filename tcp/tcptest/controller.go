@@ -93,8 +93,8 @@ type queue struct {
 
 // head returns the submission queue head for a completion.
 func (q *queue) head() uint16 {
-	if q.off {
-		return 0 // reserved
+	if q.off || q.size == 0 {
+		return 0 // reserved, or not connected
 	}
 	q.mu.Lock()
 	defer q.mu.Unlock()
