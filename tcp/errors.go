@@ -173,12 +173,28 @@ func (c *conn) lenient(r *nvme.Request) bool {
 		}
 	}
 	if r.Data.Dir == nvme.DirIn {
-		got := c.slots[r.Index()].got
-		if r.Data.Vec == nil {
-			clear(r.Data.Buf[got:r.Data.Len])
-		}
+		clearFrom(&r.Data, c.slots[r.Index()].got)
 	}
 	return true
+}
+
+// clearFrom zeroes the memory of d from byte off of its data on.
+func clearFrom(d *nvme.Data, off uint32) {
+	if d.Vec == nil {
+		clear(d.Buf[off:d.Len])
+		return
+	}
+	skip, left := d.Off+int(off), int(d.Len-off)
+	for _, p := range d.Vec {
+		if skip >= len(p) {
+			skip -= len(p)
+			continue
+		}
+		p = p[skip:]
+		p = p[:min(len(p), left)]
+		clear(p)
+		skip, left = 0, left-len(p)
+	}
 }
 
 // dataDigestError: the data of a read is not what the controller sent. That is
