@@ -57,3 +57,6 @@ func (h *Histogram) HDR() *hdrhistogram.Histogram {
 		Counts:                h.counts[:],
 	})
 }
+
+// Sum returns the sum of all latencies in nanoseconds, in no time.
+func (h *Histogram) Sum() int64 { return h.sum }
