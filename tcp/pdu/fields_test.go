@@ -160,6 +160,11 @@ func TestConnect(t *testing.T) {
 	if err := resp.Check(asked); err != nil {
 		t.Error(err)
 	}
+	var least ICResp
+	least.Encode(ICRespFields{CPDA: MaxPDA, MAXH2CDATA: MinMaxH2CData})
+	if err := least.Check(asked); err != nil {
+		t.Errorf("bounds, digests declined: %v", err)
+	}
 	if got, want := resp.Params(asked), (Params{HDGST: true, HPDA: 3, CPDA: 1, MaxH2CData: 8192}); got != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}

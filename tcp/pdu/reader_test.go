@@ -143,6 +143,21 @@ func TestRangeBounds(t *testing.T) {
 			t.Errorf("%+v: %v", f, err)
 		}
 	}
+	c2h, h2c := plain.Layout(TypeC2HData), plain.Layout(TypeH2CData)
+	last := ^uint32(0) - 64 // 64 bytes from here end at 4 GiB - 1
+	b := AppendC2HData(nil, &c2h, 0, C2HDataFields{DATAO: last}, make([]byte, 64))
+	if _, err := NewReader(bytes.NewReader(b), NewReceiver(Host, plain, Limits{})).Next(); err != nil {
+		t.Error(err)
+	}
+	b = AppendH2CData(nil, &h2c, 0, H2CDataFields{DATAO: last}, make([]byte, 64))
+	if _, err := NewReader(bytes.NewReader(b), NewReceiver(Controller, plain, Limits{})).Next(); err != nil {
+		t.Error(err)
+	}
+	(*H2CData)(b).SetDATAO(last + 1)
+	var e *Error
+	if _, err := NewReader(bytes.NewReader(b), NewReceiver(Controller, plain, Limits{})).Next(); !errors.As(err, &e) || e.FES != FESDataOutOfRange {
+		t.Errorf("H2CData beyond 4 GiB: %v", err)
+	}
 }
 
 func TestReaderDataDigest(t *testing.T) {
