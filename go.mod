@@ -3,11 +3,8 @@ module github.com/qpoll/qpoll
 go 1.26.0
 
 require (
-	github.com/HdrHistogram/hdrhistogram-go v1.4.0 // indirect
-	github.com/chzyer/readline v1.5.1 // indirect
-	github.com/google/pprof v0.0.0-20261105003125-4bf881d7fb0b // indirect
-	github.com/ianlancetaylor/demangle v0.0.0-20250417193237-f615e6bd150b // indirect
-	github.com/klauspost/cpuid/v2 v2.4.2 // indirect
-	go.uber.org/goleak v1.3.0 // indirect
-	golang.org/x/sys v0.50.0 // indirect
+	go.uber.org/goleak v1.3.0
+	golang.org/x/sys v0.50.0
 )
+
+require github.com/stretchr/testify v1.11.1 // indirect

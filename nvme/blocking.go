@@ -38,6 +38,9 @@ func (ns *Namespace) WriteAt(p []byte, off int64) (int, error) {
 // aborted and the call returns as soon as the controller has let go of p:
 // after its answer, or at worst after Config.IOTimeout and a reset.
 func (ns *Namespace) ReadAtContext(ctx context.Context, p []byte, off int64) (int, error) {
+	if err := ns.usable(); err != nil {
+		return 0, err
+	}
 	g := ns.geo.Load()
 	if err := g.align(p, off); err != nil {
 		return 0, err
@@ -75,6 +78,9 @@ func (ns *Namespace) CompareAt(ctx context.Context, p []byte, off int64) error {
 }
 
 func (ns *Namespace) outbound(ctx context.Context, op Opcode, p []byte, off int64) error {
+	if err := ns.usable(); err != nil {
+		return err
+	}
 	g := ns.geo.Load()
 	if err := g.align(p, off); err != nil {
 		return err
@@ -128,6 +134,9 @@ func (ns *Namespace) Deallocate(ctx context.Context, off, n int64) error {
 }
 
 func (ns *Namespace) rangeOp(ctx context.Context, op Opcode, off, n int64) error {
+	if err := ns.usable(); err != nil {
+		return err
+	}
 	g := ns.geo.Load()
 	x := int64(g.xfer)
 	switch {

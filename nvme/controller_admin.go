@@ -72,9 +72,6 @@ func ctxError(ctx context.Context) error {
 	return err
 }
 
-// errNoTracker is for internal commands, of which there are a bounded number.
-var errNoTracker = errors.New("nvme: queue not connected")
-
 // DoInternal posts a command as PostInternal does and waits for it. For
 // transports; any goroutine but the poller's.
 func (q *QueuePair) DoInternal(ctx context.Context, cmd *Command, buf []byte) (Completion, error) {
@@ -187,7 +184,7 @@ func (c *Controller) SetFeature(ctx context.Context, fid FeatureID, save bool, n
 
 // LogOptions are the less common fields of Get Log Page.
 type LogOptions struct {
-	NSID   uint32
+	NSID   uint32 // NSIDAll or 0 for pages that are not of a namespace
 	Offset uint64 // byte offset, multiple of 4
 	LSP    uint8  // log specific parameter, 7 bits
 	LSI    uint16 // log specific identifier

@@ -11,6 +11,13 @@ import (
 // controller, if it takes as many (AERL).
 const maxAsyncRequests = 4
 
+// The events that the library acts on or that a host should hear of.
+const (
+	asyncWanted = AsyncConfigNamespaceAttribute | AsyncConfigFirmwareActivation | AsyncConfigANAChange |
+		AsyncConfigDiscovery
+	asyncCriticalWarnings = 0x1f // of the SMART / Health log
+)
+
 // asyncState handles asynchronous events away from the poller: the log page
 // that belongs to an event is read, which re-enables events of its kind, then
 // the request is posted again, then the listener is told.
@@ -35,9 +42,8 @@ func (a *asyncState) close() { a.cancel() }
 func (c *Controller) configureEvents(ctx context.Context, id *IdentifyController) error {
 	c.async.want = min(int(id.AERL)+1, maxAsyncRequests)
 	mask := id.OAES & asyncWanted
-	mask |= 0x1f // critical warnings of the SMART log
-	if id.IsDiscovery() {
-		mask &^= 0x1f
+	if !id.IsDiscovery() {
+		mask |= asyncCriticalWarnings
 	}
 	if mask == 0 {
 		return nil
@@ -137,7 +143,7 @@ func (a *asyncState) notice(e AsyncEvent) error {
 	case NoticeDiscoveryLogChange:
 		// The log is read by whoever uses it; reading its header suffices to
 		// have the next change reported.
-		if err := c.LogPage(a.ctx, LogDiscovery, make([]byte, 1024), LogOptions{}); err != nil {
+		if err := c.LogPage(a.ctx, LogDiscovery, make([]byte, DiscoveryHeaderSize), LogOptions{}); err != nil {
 			return err
 		}
 		if f := c.cfg.Events.DiscoveryChanged; f != nil {
@@ -192,9 +198,7 @@ func (c *Controller) readANALog(ctx context.Context) (*ANALog, error) {
 	if !id.ReportsANA() {
 		return nil, fmt.Errorf("%w: asymmetric namespace access", ErrUnsupported)
 	}
-	size := uint64(anaHeaderSize) + uint64(id.NANAGRPID)*anaGroupSize
-	size += uint64(id.MaxNamespaces()) * 4
-	size = min(size+3&^3, maxANALog)
+	size := min(ANALogSize(id.NANAGRPID, id.MaxNamespaces()), maxANALog)
 	for range 8 {
 		buf := make([]byte, size)
 		if err := c.LogPage(ctx, LogANA, buf, LogOptions{}); err != nil {

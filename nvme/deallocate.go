@@ -6,6 +6,9 @@ import "encoding/binary"
 // controller takes in one command are split.
 func (q *NamespaceQueue) Deallocate(ranges []DSMRange, done Done, arg any) error {
 	g := q.ns.geo.Load()
+	if g.gone {
+		return ErrNoNamespace
+	}
 	if !g.deallocate {
 		return ErrUnsupported
 	}
@@ -30,7 +33,7 @@ func (q *NamespaceQueue) Deallocate(ranges []DSMRange, done Done, arg any) error
 		return ErrQueueFull
 	}
 	if o.scratch == nil {
-		o.scratch = make([]byte, maxDSMRanges*dsmRangeSize)
+		o.scratch = make([]byte, MaxDSMRanges*dsmRangeBytes)
 	}
 	o.cmd = Command{Opcode: OpDatasetManagement, NSID: g.nsid, CDW11: dsmDeallocate}
 	o.limits = opLimits{ranges: g.dsmRanges, max: g.dsmRange, total: g.dsmTotal}
@@ -40,11 +43,7 @@ func (q *NamespaceQueue) Deallocate(ranges []DSMRange, done Done, arg any) error
 	return nil
 }
 
-const (
-	maxDSMRanges  = 256
-	dsmRangeSize  = 16
-	dsmDeallocate = 1 << 2 // CDW11 AD
-)
+const dsmDeallocate = 1 << 2 // CDW11 AD
 
 // issueRanges posts the next Dataset Management command of o, one at a time,
 // since its range list stands in the op's own memory. o.lba counts the blocks
@@ -61,7 +60,7 @@ func (q *QueuePair) issueRanges(o *op) bool {
 	for o.left > 0 && n < o.limits.ranges && budget > 0 {
 		cur := &o.ranges[uint64(len(o.ranges))-o.left]
 		blocks := min(uint64(cur.Length)-o.lba, o.limits.max, budget)
-		b := o.scratch[n*dsmRangeSize:]
+		b := o.scratch[n*dsmRangeBytes:]
 		binary.LittleEndian.PutUint32(b, cur.Attributes)
 		binary.LittleEndian.PutUint32(b[4:], uint32(blocks))
 		binary.LittleEndian.PutUint64(b[8:], cur.LBA+o.lba)
@@ -77,7 +76,7 @@ func (q *QueuePair) issueRanges(o *op) bool {
 	r.Cmd = o.cmd
 	r.Cmd.CID = cid
 	r.Cmd.CDW10 = uint32(n - 1)
-	r.Data = Data{Buf: o.scratch[:n*dsmRangeSize], Len: uint32(n * dsmRangeSize), Dir: DirOut}
+	r.Data = Data{Buf: o.scratch[:n*dsmRangeBytes], Len: uint32(n * dsmRangeBytes), Dir: DirOut}
 	r.op, r.ns = o, o.ns
 	r.flags = reqReplay
 	o.pending++

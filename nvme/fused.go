@@ -17,6 +17,8 @@ func (q *NamespaceQueue) CompareAndWrite(compare, write []byte, lba uint64, bloc
 	n := uint64(blocks)
 	size := n * uint64(g.xfer)
 	switch {
+	case g.gone:
+		return ErrNoNamespace
 	case n == 0 || n > uint64(g.oneCommand) || uint64(len(compare)) != size || uint64(len(write)) != size:
 		return ErrLength
 	case lba >= g.blocks || n > g.blocks-lba:

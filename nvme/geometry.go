@@ -23,7 +23,7 @@ type geometry struct {
 	dsmRanges  int    // ranges per Dataset Management
 	dsmRange   uint64 // blocks per range
 	dsmTotal   uint64 // blocks per command
-	stripe     uint32
+	gone       bool   // the namespace is no more; blocks is 0
 }
 
 // maxNLB is the most blocks that the 16-bit field NLB can ask for.
@@ -63,7 +63,7 @@ func (c *Controller) geometry(ctx context.Context, ns *Namespace, info *Identify
 	if id.ONCS&ONCSVerify != 0 {
 		g.verify = maxNLB
 	}
-	g.dsmRanges, g.dsmRange, g.dsmTotal = maxDSMRanges, math.MaxUint32, math.MaxUint64
+	g.dsmRanges, g.dsmRange, g.dsmTotal = MaxDSMRanges, math.MaxUint32, math.MaxUint64
 	return g, c.commandSetLimits(ctx, g, do)
 }
 
@@ -111,6 +111,9 @@ func (c *Controller) commandSetLimits(ctx context.Context, g *geometry, do admin
 // check validates an I/O before anything reaches the wire.
 func (g *geometry) check(io *IO) (Data, opLimits, error) {
 	lim := opLimits{boundary: uint64(g.boundary)}
+	if g.gone {
+		return Data{}, lim, ErrNoNamespace
+	}
 	if io.Blocks == 0 {
 		return Data{}, lim, fmt.Errorf("%w: no blocks", ErrLength)
 	}

@@ -25,12 +25,12 @@ type IdentifyNamespace struct {
 	RESCAP      uint8         // reservation capabilities; RESCAP... bits
 	FPI         uint8         // format progress: bit 7 supported, 6:0 percent remaining
 	DLFEAT      uint8         // deallocation features; DLFEAT... bits
-	NAWUN       uint16        // atomic write unit normal, blocks minus one
-	NAWUPF      uint16        // atomic write unit power fail, blocks minus one
-	NACWU       uint16        // atomic compare and write unit, blocks minus one
-	NABSN       uint16        // atomic boundary size normal, blocks; 0 none
+	NAWUN       uint16        // atomic write unit normal, blocks minus one; 0 as the controller's
+	NAWUPF      uint16        // atomic write unit power fail, blocks minus one; 0 as the controller's
+	NACWU       uint16        // atomic compare and write unit, blocks minus one; 0 as the controller's
+	NABSN       uint16        // atomic boundary size normal, blocks minus one; 0 none
 	NABO        uint16        // atomic boundary offset, blocks
-	NABSPF      uint16        // atomic boundary size power fail, blocks; 0 none
+	NABSPF      uint16        // atomic boundary size power fail, blocks minus one; 0 none
 	NOIOB       uint16        // optimal I/O boundary, blocks; 0 none
 	NVMCAP      Uint128       // NVM capacity, bytes
 	NPWG        uint16        // preferred write granularity, blocks minus one

@@ -9,13 +9,13 @@ type IdentifyNamespaceNVM struct {
 	_      structs.HostLayout
 	LBSTM  uint64 // logical block storage tag mask
 	PIC    uint8  // protection information capabilities; PIC... bits
-	PIFA   uint8  // protection information format attribute
+	PIFA   uint8  // storage tag masking in 2:0: 0 by bits, 1 by bytes, 2 not supported
 	_      [2]byte
 	ELBAF  [64]ExtendedLBAFormat // one for each IdentifyNamespace.LBAF
 	NPDGL  uint32                // preferred deallocate granularity large, blocks; 0 see NPDG
-	NPRG   uint32                // preferred read granularity, blocks
-	NPRA   uint32                // preferred read alignment, blocks
-	NORS   uint32                // optimal read size, blocks
+	NPRG   uint32                // preferred read granularity, blocks minus one
+	NPRA   uint32                // preferred read alignment, blocks minus one
+	NORS   uint32                // optimal read size, blocks minus one
 	NPDAL  uint32                // preferred deallocate alignment large, blocks; 0 see NPDA
 	LBAPSS uint32                // LBA format placement shard size, blocks
 	TLBAAG uint32                // tracked LBA allocation granularity
@@ -63,7 +63,9 @@ func (n *IdentifyNamespaceNVM) UnmarshalBinary(b []byte) error {
 // IdentifyControllerNVM is the NVM Command Set specific Identify Controller
 // data structure, 4096 bytes (NVM Command Set Specification 1.1, "I/O Command
 // Set Specific Identify Controller Data Structure for the NVM Command Set";
-// CNS 06h, CSI 0). Zero means no limit, or that the controller does not tell.
+// CNS 06h, CSI 0). A zero limit means none, or that the controller does not
+// tell; for a command whose ONCS bit is clear as well, that it is not supported.
+// With the ONCS bit set the limits only recommend.
 type IdentifyControllerNVM struct {
 	_       structs.HostLayout
 	VSL     uint8  // verify size limit; see SizeLimit

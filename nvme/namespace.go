@@ -132,13 +132,11 @@ func (c *Controller) recheck(ctx context.Context, list []uint32, do adminFunc) e
 		now, err := c.identifyNamespace(ctx, ns.id, do)
 		switch {
 		case errors.Is(err, ErrNoNamespace):
-			c.cfg.Logger.Warn("namespace gone", "controller", c.t.Address(), "nsid", ns.id)
-			ns.gone.Store(true)
+			ns.leave("namespace gone")
 		case err != nil:
 			return c.opError(fmt.Sprintf("identify namespace %d", ns.id), 0, err)
 		case !ns.sameAs(now):
-			c.cfg.Logger.Warn("namespace replaced by another", "controller", c.t.Address(), "nsid", ns.id)
-			ns.gone.Store(true)
+			ns.leave("namespace replaced by another")
 		default:
 			ns.info.Store(now.info.Load())
 			ns.geo.Store(now.geo.Load())
@@ -154,6 +152,15 @@ func (ns *Namespace) sameAs(now *Namespace) bool {
 		return ns.geo.Load().xfer == now.geo.Load().xfer
 	}
 	return ns.ident.Same(&now.ident)
+}
+
+// leave makes the handle useless: no I/O passes any more.
+func (ns *Namespace) leave(why string) {
+	ns.c.cfg.Logger.Warn(why, "controller", ns.c.t.Address(), "nsid", ns.id)
+	g := *ns.geo.Load()
+	g.blocks, g.gone = 0, true
+	ns.geo.Store(&g)
+	ns.gone.Store(true)
 }
 
 // ID returns the namespace identifier.

@@ -151,6 +151,9 @@ func (q *NamespaceQueue) Verify(lba, blocks uint64, done Done, arg any) error {
 
 // Flush implements Queue.
 func (q *NamespaceQueue) Flush(done Done, arg any) error {
+	if q.ns.gone.Load() {
+		return ErrNoNamespace
+	}
 	qp := q.qp
 	r, err := qp.forUser()
 	if err != nil {
@@ -166,6 +169,9 @@ func (q *NamespaceQueue) Flush(done Done, arg any) error {
 // Submit implements Queue. data.Dir must agree with the opcode for the
 // transports that learn the direction from it.
 func (q *NamespaceQueue) Submit(cmd *Command, data Data, done CommandDone, arg any) error {
+	if q.ns.gone.Load() {
+		return ErrNoNamespace
+	}
 	return q.qp.submitRaw(cmd, data, q.ns, done, arg)
 }
 

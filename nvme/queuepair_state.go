@@ -1,6 +1,7 @@
 package nvme
 
 import (
+	"errors"
 	"fmt"
 	"math/bits"
 	"slices"
@@ -154,8 +155,8 @@ func (q *QueuePair) Quiesced() {
 	slices.SortFunc(q.held, q.bySeq)
 	slices.SortFunc(failed, q.bySeq)
 	q.abort(failed, StatusCommandAbortedByHost)
-	if q.state == queueDead || q.failFast {
-		q.failHeld()
+	if q.failFast {
+		q.failHeld(StatusHostPathError)
 	}
 }
 
@@ -188,14 +189,14 @@ func (q *QueuePair) abort(list []uint16, st Status) {
 }
 
 // failHeld completes what waits for a reconnect that will not be waited for.
-func (q *QueuePair) failHeld() {
+func (q *QueuePair) failHeld(st Status) {
 	list := slices.Clone(q.held)
 	q.held = q.held[:0]
 	for _, i := range list {
 		q.reqs[i].state = reqTaken
 	}
-	q.abort(list, StatusHostPathError)
-	q.failStalled(StatusHostPathError)
+	q.abort(list, st)
+	q.failStalled(st)
 }
 
 // goLive lets commands out: first those held, in order.
@@ -227,7 +228,7 @@ func (q *QueuePair) setFailFast() {
 		return
 	}
 	q.failFast = true
-	q.failHeld()
+	q.failHeld(StatusHostPathError)
 }
 
 // kill ends the queue pair for good. The transport has been quiesced.
@@ -238,7 +239,11 @@ func (q *QueuePair) kill(err error) {
 	q.state, q.cold.err = queueDead, err
 	q.stopTimer()
 	q.Quiesced()
-	q.failHeld()
+	if errors.Is(err, ErrClosed) {
+		q.failHeld(StatusCommandAbortedByHost)
+	} else {
+		q.failHeld(StatusHostPathError)
+	}
 }
 
 // refusal says why a queue that is not live takes no commands, or returns nil
@@ -314,10 +319,10 @@ type QueueStats struct {
 	Completed uint64 // commands completed, by the controller or by the host
 	Errors    uint64 // of these, with a status other than success
 	Spurious  uint64 // completions that named no outstanding command
-	Polls     uint64
+	Polls     uint64 // calls of Poll
 	IdlePolls uint64 // polls that found nothing to do
-	InFlight  int
-	Held      int // commands that wait for a reconnect
+	InFlight  int    // commands that the transport has
+	Held      int    // commands that wait for a reconnect
 }
 
 // Stats returns the counters. Must be called on the poller's core.

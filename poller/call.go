@@ -192,13 +192,3 @@ func (p *Poller) postOrWait(ctx context.Context, fn func()) error {
 		timer.Reset(wait)
 	}
 }
-
-// CallAnyway is Call for tearing down: if the poller is closed, it waits until
-// nothing of the poller runs any more, and then fn runs on the caller's
-// goroutine.
-func (p *Poller) CallAnyway(fn func()) {
-	if p.Call(context.Background(), fn) != nil {
-		<-p.done
-		fn()
-	}
-}

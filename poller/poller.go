@@ -15,12 +15,21 @@ import (
 // out of the line that the adjacent-line prefetcher brings along.
 const linePad = 128
 
+// The runtime's allocator puts objects of this size at a multiple of a cache
+// line, and begins them with a header of its own.
+const (
+	cacheLine    = 64
+	mallocHeader = 8
+)
+
 // Poller runs sources, timers and posted functions on one core. Make one with
 // [New], then either [Poller.Start] it or step it with [Poller.Poll].
 //
 // Methods are for the core only where they say so; what runs on the core never
 // needs a lock. The others may be called from any goroutine.
 type Poller struct {
+	_ [cacheLine - mallocHeader]byte
+
 	// The core's own, every pass.
 	now       int64        // time of the current pass
 	nextTimer int64        // when the first timer is due, noTimer if there is none
@@ -62,6 +71,7 @@ type Poller struct {
 
 	mu      sync.Mutex    // of Start and Close
 	counted bool          // in crowd
+	after   sync.Mutex    // whoever is the core when nothing runs any more
 	done    chan struct{} // closed when nothing of the poller runs any more
 }
 

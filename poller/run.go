@@ -170,6 +170,11 @@ func (p *Poller) end() {
 // again waits for the same. It fails with [ErrOnCore] if called on the core,
 // for which it would have to wait.
 func (p *Poller) Close() error {
+	select {
+	case <-p.done:
+		return nil
+	default:
+	}
 	if p.OnCore() {
 		return fmt.Errorf("%w: Close of %s", ErrOnCore, p.name)
 	}

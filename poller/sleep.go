@@ -51,7 +51,7 @@ func (p *Poller) arm() (deadline int64, ok bool) {
 		return 0, false
 	}
 	p.fds = append(p.fds[:0], sys.PollFd{Fd: int32(p.wakeFD), Events: unix.POLLIN})
-	work := p.timerSeq
+	timerSeq := p.timerSeq
 	deadline, ok = noTimer, true
 	p.walking = true
 	n := len(p.waiters)
@@ -67,7 +67,7 @@ func (p *Poller) arm() (deadline int64, ok bool) {
 	}
 	p.walking = false
 	// What Arm itself has changed is seen to before anything else.
-	if p.dirty || n != len(p.waiters) || work != p.timerSeq {
+	if p.dirty || n != len(p.waiters) || timerSeq != p.timerSeq {
 		ok = false
 	}
 	if p.dirty {

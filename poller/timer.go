@@ -44,7 +44,8 @@ func (t *Timer) Stop() bool {
 // has fired or was stopped, and reports whether it was set. A timer may reset
 // itself from its function.
 func (t *Timer) Reset(d time.Duration) bool {
-	was := t.Stop()
+	t.p.checkOwner("Timer.Reset")
+	was := t.index >= 0
 	t.set(d)
 	return was
 }
@@ -53,9 +54,11 @@ func (t *Timer) set(d time.Duration) {
 	p := t.p
 	p.timerSeq++
 	t.when, t.seq = later(p.now, int64(d)), p.timerSeq
-	t.index = len(p.timers)
-	p.timers = append(p.timers, t)
-	p.siftUp(t.index)
+	if t.index < 0 {
+		t.index = len(p.timers)
+		p.timers = append(p.timers, t)
+	}
+	p.sift(t.index)
 	p.nextTimer = p.timers[0].when
 }
 
@@ -67,8 +70,7 @@ func (p *Poller) unsetTimer(t *Timer) {
 	p.timers = p.timers[:last]
 	if i != last {
 		p.timers[i], moved.index = moved, i
-		p.siftDown(i)
-		p.siftUp(moved.index)
+		p.sift(i)
 	}
 	p.nextTimer = noTimer
 	if last > 0 {
@@ -109,6 +111,13 @@ func (t *Timer) before(u *Timer) bool {
 // The heap has four children to a node: half the depth of two, and the four
 // lie in one or two cache lines.
 const arity = 4
+
+// sift moves the timer at i to where it belongs.
+func (p *Poller) sift(i int) {
+	t := p.timers[i]
+	p.siftDown(i)
+	p.siftUp(t.index)
+}
 
 func (p *Poller) siftUp(i int) {
 	t := p.timers[i]

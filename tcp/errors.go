@@ -17,8 +17,9 @@ var errPeerClosed = fmt.Errorf("nvme/tcp: connection closed by the controller: %
 var (
 	// ErrPeerClosed: the controller closed the connection without a word.
 	ErrPeerClosed = errors.New("end of stream")
-	// ErrDataDigest: the digest of data received did not match.
-	ErrDataDigest = errors.New("nvme/tcp: data digest error")
+	// ErrAuthentication: the controller wants in-band authentication or a
+	// secure channel.
+	ErrAuthentication = fmt.Errorf("nvme/tcp: the controller requires authentication: %w", nvme.ErrUnsupported)
 )
 
 func sendError(e sys.Errno) error    { return fmt.Errorf("nvme/tcp: send: %w", e) }
@@ -56,6 +57,15 @@ func connectError(st nvme.Status, result uint64) error {
 		e.Parameter = nvme.ParseInvalidParameter(result)
 	}
 	return e
+}
+
+// declinesNoFlowControl tells whether a controller rejected Connect because
+// the host asked to do without submission queue flow control.
+func declinesNoFlowControl(err error) bool {
+	const cattr = 46 // offset of CATTR in the command
+	var e *ConnectError
+	return errors.As(err, &e) && e.Status.Code() == nvme.StatusConnectInvalidParameters &&
+		!e.Parameter.InData && e.Parameter.Offset == cattr
 }
 
 // Error implements error.

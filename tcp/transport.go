@@ -25,16 +25,19 @@ func init() { nvme.Register("tcp", New) }
 
 // transport implements nvme.Transport for one controller.
 type transport struct {
-	addr    nvme.Address
-	cfg     Config
-	host    hostIdentity
-	kato    time.Duration
-	name    string // for messages
-	cntlid  atomic.Uint32
-	icd     atomic.Uint32 // in-capsule data limit of I/O queues, bytes
-	subnqn  string
-	admin   *nvme.QueuePair
-	remotes atomic.Pointer[[]netip.AddrPort] // what the last queue 0 connected to, first
+	addr   nvme.Address
+	cfg    Config
+	host   hostIdentity
+	kato   time.Duration
+	name   string // for messages
+	cntlid atomic.Uint32
+	icd    atomic.Uint32 // in-capsule data limit of I/O queues, bytes
+	subnqn string
+	// flowControl: submission queue flow control stays on, by choice or
+	// because the controller insists.
+	flowControl atomic.Bool
+	admin       *nvme.QueuePair
+	remotes     atomic.Pointer[[]netip.AddrPort] // what the last queue 0 connected to, first
 
 	mu        sync.Mutex
 	lingering map[*conn]struct{}
@@ -76,6 +79,7 @@ func New(addr nvme.Address, cfg *nvme.Config) (nvme.Transport, error) {
 	}
 	t := &transport{addr: addr, cfg: c, subnqn: addr.SubNQN, lingering: map[*conn]struct{}{}, kato: cfg.KATO()}
 	t.host.nqn, t.host.id = cfg.Host()
+	t.flowControl.Store(c.SQFlowControl)
 	if err := nvme.CheckNQN(t.host.nqn); err != nil {
 		return nil, err
 	}
@@ -123,6 +127,9 @@ func (t *transport) Connect(ctx context.Context, qp *nvme.QueuePair) error {
 	}
 	for i, remote := range remotes {
 		err = t.connectOne(ctx, qp, local, remote)
+		if declinesNoFlowControl(err) && !t.flowControl.Swap(true) {
+			err = t.connectOne(ctx, qp, local, remote)
+		}
 		if err == nil {
 			if qp.ID() == 0 && i > 0 {
 				t.remotes.Store(&[]netip.AddrPort{remote})

@@ -151,6 +151,14 @@ func TestOptions(t *testing.T) {
 	}
 }
 
+func TestBindToDevice(t *testing.T) {
+	fd := tcpSocket(t)
+	must(t, BindToDevice(fd, "lo"))
+	if err := BindToDevice(fd, "no-such-device"); !errors.Is(err, unix.ENODEV) {
+		t.Errorf("%v, want ENODEV", err)
+	}
+}
+
 // Kernels are built without busy polling, too, and say so.
 func TestBusyPoll(t *testing.T) {
 	fd := tcpSocket(t)

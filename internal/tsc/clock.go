@@ -28,7 +28,8 @@ const (
 // A line is immutable but for retired, which is set before its successor is
 // begun. A reader takes the line, then the count, then looks at retired:
 // finding it unset proves that its count is not after the successor's start,
-// where both lines agree. So the clock never steps back between threads.
+// where both lines agree. So a calibration never steps the clock back, on any
+// thread.
 type line struct {
 	start   uint64
 	ns      int64

@@ -1,0 +1,368 @@
+package nvme
+
+import (
+	"context"
+	"encoding/binary"
+	"errors"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/qpoll/qpoll/poller"
+)
+
+// fakeDisk is a Transport to a controller in memory. Every answer passes
+// through hook, which may change or withhold it.
+type fakeDisk struct {
+	mu       sync.Mutex
+	block    int
+	disk     []byte
+	id       IdentifyController
+	ns       IdentifyNamespace
+	nvm      *IdentifyControllerNVM
+	uuid     [16]byte
+	csts, cc uint64
+	capp     CAP
+	version  VS
+	queues   map[uint16]*fakeQueue
+	connects int
+	// hook sees each command before it runs; answer false to keep silent.
+	hook func(q *fakeQueue, r *Request) (st Status, answer bool)
+	// refuse makes Connect fail.
+	refuse   func(qid uint16) error
+	commands []Command // I/O commands, in order of execution
+}
+
+// fakeQueue is the transport side of one queue pair.
+type fakeQueue struct {
+	d      *fakeDisk
+	qp     *QueuePair
+	posted []*Request
+	silent []*Request
+	up     bool
+	cpl    Completion
+}
+
+func newFakeDisk(block, blocks int) *fakeDisk {
+	d := &fakeDisk{block: block, disk: make([]byte, block*blocks), queues: map[uint16]*fakeQueue{},
+		capp: CAPFields{MQES: 1023, TO: 5 * time.Second, CQR: true, CSS: 1}.CAP(), version: MakeVS(2, 0, 0)}
+	d.id.NN, d.id.MDTS, d.id.KAS = 4, 0, 0
+	d.id.ONCS = ONCSCompare | ONCSDatasetManagement | ONCSWriteZeroes | ONCSVerify
+	d.id.FUSES, d.id.ACL = FUSESCompareAndWrite, 3
+	d.id.SetSubsystemNQN("nqn.2026-01.io.qpoll:fake")
+	d.ns.NSZE, d.ns.NCAP = uint64(blocks), uint64(blocks)
+	for 1<<d.ns.LBAF[0].LBADS != block {
+		d.ns.LBAF[0].LBADS++
+	}
+	d.uuid = [16]byte{1, 2, 3}
+	return d
+}
+
+func (d *fakeDisk) Name() string    { return "fake" }
+func (d *fakeDisk) Address() string { return "fake disk" }
+func (d *fakeDisk) Close() error    { return nil }
+
+func (d *fakeDisk) Limits(*IdentifyController) Limits { return Limits{ControllerID: 1, Fabrics: true} }
+
+func (d *fakeDisk) Connect(ctx context.Context, qp *QueuePair) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.refuse != nil {
+		if err := d.refuse(qp.ID()); err != nil {
+			return err
+		}
+	}
+	d.connects++
+	q := d.queues[qp.ID()]
+	if q == nil || q.qp != qp {
+		q = &fakeQueue{d: d, qp: qp}
+		d.queues[qp.ID()] = q
+	}
+	return qp.Poller().Call(ctx, func() {
+		qp.Attach(q)
+		q.up = true
+	})
+}
+
+func (d *fakeDisk) Disconnect(_ context.Context, qp *QueuePair) error {
+	qp.Poller().CallAnyway(func() {
+		if q, ok := qp.Transport().(*fakeQueue); ok {
+			q.up, q.posted, q.silent = false, nil, nil
+		}
+		qp.Quiesced()
+	})
+	return nil
+}
+
+// cut loses a queue as a broken connection would.
+func (q *fakeQueue) cut(err error) {
+	q.qp.Poller().CallAnyway(func() {
+		q.up, q.posted, q.silent = false, nil, nil
+		q.qp.Lost(err)
+		q.qp.Quiesced()
+	})
+}
+
+func (d *fakeDisk) Property(_ context.Context, off uint32, size int) (uint64, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch off {
+	case RegCAP:
+		return uint64(d.capp), nil
+	case RegVS:
+		return uint64(d.version), nil
+	case RegCC:
+		return d.cc, nil
+	case RegCSTS:
+		return d.csts, nil
+	}
+	return 0, errors.New("no such property")
+}
+
+func (d *fakeDisk) SetProperty(_ context.Context, off uint32, size int, v uint64) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if off == RegCC {
+		d.cc, d.csts = v, v&1
+		if CC(v).SHN() != 0 {
+			d.csts |= uint64(CSTSSHSTComplete) << 2
+		}
+	}
+	return nil
+}
+
+func (q *fakeQueue) Submit(r *Request) { q.posted = append(q.posted, r) }
+
+func (q *fakeQueue) Arm(int64) (int, int16, int64, bool) { return -1, 0, 0, len(q.posted) == 0 }
+
+func (q *fakeQueue) Poll(int64) int {
+	list := q.posted
+	q.posted = nil
+	for _, r := range list {
+		if !q.up {
+			return len(list)
+		}
+		st, answer := Status(0), true
+		q.cpl = Completion{CID: r.Cmd.CID, SQID: q.qp.ID()}
+		if q.d.hook != nil {
+			st, answer = q.d.hook(q, r)
+		}
+		if !answer {
+			q.silent = append(q.silent, r)
+			continue
+		}
+		if st == 0 {
+			st = q.execute(r)
+		}
+		q.cpl.StatusPhase = uint16(st) << 1
+		q.qp.Complete(r, &q.cpl)
+	}
+	return len(list)
+}
+
+func (q *fakeQueue) execute(r *Request) Status {
+	if q.qp.ID() == 0 {
+		return q.admin(r)
+	}
+	q.d.mu.Lock()
+	defer q.d.mu.Unlock()
+	q.d.commands = append(q.d.commands, r.Cmd)
+	return q.io(r)
+}
+
+// bytes returns r's data in one piece, and a function to write it back.
+func flat(d *Data) []byte {
+	if d.Vec == nil {
+		return d.Buf[:d.Len]
+	}
+	var all []byte
+	for _, p := range d.Vec {
+		all = append(all, p...)
+	}
+	return all[d.Off : d.Off+int(d.Len)]
+}
+
+func unflat(d *Data, b []byte) {
+	if d.Vec == nil {
+		copy(d.Buf, b)
+		return
+	}
+	skip := d.Off
+	for _, p := range d.Vec {
+		if skip >= len(p) {
+			skip -= len(p)
+			continue
+		}
+		b = b[copy(p[skip:], b):]
+		skip = 0
+	}
+}
+
+func (q *fakeQueue) io(r *Request) Status {
+	d := q.d
+	off := int(uint64(r.Cmd.CDW10)|uint64(r.Cmd.CDW11)<<32) * d.block
+	n := (int(r.Cmd.CDW12&0xffff) + 1) * d.block
+	switch r.Cmd.Opcode {
+	case OpRead:
+		unflat(&r.Data, d.disk[off:off+n])
+	case OpWrite:
+		copy(d.disk[off:off+n], flat(&r.Data))
+	case OpCompare:
+		if string(d.disk[off:off+n]) != string(flat(&r.Data)) {
+			return StatusCompareFailure
+		}
+	case OpWriteZeroes:
+		clear(d.disk[off : off+n])
+	case OpDatasetManagement:
+		b := flat(&r.Data)
+		for i := range int(r.Cmd.CDW10) + 1 {
+			n := int(binary.LittleEndian.Uint32(b[16*i+4:]))
+			lba := int(binary.LittleEndian.Uint64(b[16*i+8:]))
+			clear(d.disk[lba*d.block : (lba+n)*d.block])
+		}
+	case OpFlush, OpVerify:
+	default:
+		return StatusInvalidOpcode
+	}
+	return 0
+}
+
+func (q *fakeQueue) admin(r *Request) Status {
+	d := q.d
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	switch r.Cmd.Opcode {
+	case AdminIdentify:
+		var b []byte
+		switch CNS(r.Cmd.CDW10) {
+		case CNSController:
+			b, _ = d.id.AppendBinary(nil)
+		case CNSNamespace:
+			if r.Cmd.NSID != 1 {
+				return StatusInvalidNamespace | 1<<14
+			}
+			b, _ = d.ns.AppendBinary(nil)
+		case CNSNamespaceDescriptors:
+			b, _ = (&NamespaceIdentity{UUID: d.uuid}).AppendBinary(nil)
+		case CNSActiveNamespaces:
+			b = make([]byte, 4096)
+			b[0] = 1
+		case CNSControllerCS:
+			if d.nvm == nil {
+				return StatusInvalidField | 1<<14
+			}
+			b, _ = d.nvm.AppendBinary(nil)
+		default:
+			return StatusInvalidField | 1<<14
+		}
+		copy(r.Data.Buf, b)
+	case AdminSetFeatures:
+		q.cpl.Result = uint64(r.Cmd.CDW11)
+	case AdminGetFeatures, AdminKeepAlive:
+	case AdminAbort:
+		q.abort(uint16(r.Cmd.CDW10), uint16(r.Cmd.CDW10>>16))
+	case AdminAsyncEvent:
+		q.silent = append(q.silent, r)
+		return 0x7fff
+	default:
+		return StatusInvalidOpcode
+	}
+	return 0
+}
+
+// abort completes a withheld command of queue sqid.
+func (q *fakeQueue) abort(sqid, cid uint16) {
+	q.cpl.Result = 1
+	other := q.d.queues[sqid]
+	if other == nil || other.qp.Poller() != q.qp.Poller() {
+		return
+	}
+	for i, r := range other.silent {
+		if r.Cmd.CID == cid {
+			other.silent = append(other.silent[:i], other.silent[i+1:]...)
+			q.cpl.Result = 0
+			_ = q.qp.Poller().Post(func() {
+				other.cpl = Completion{CID: cid, StatusPhase: uint16(StatusAbortRequested) << 1}
+				other.qp.Complete(r, &other.cpl)
+			})
+			return
+		}
+	}
+}
+
+// rig is a controller on a fakeDisk, with a running poller of its own.
+type rig struct {
+	t  *testing.T
+	d  *fakeDisk
+	p  *poller.Poller
+	c  *Controller
+	ns *Namespace
+}
+
+func newRig(t *testing.T, d *fakeDisk, cfg *Config) *rig {
+	t.Helper()
+	p, err := poller.New(poller.Config{Unpinned: true, Idle: poller.Adaptive})
+	if err == nil {
+		err = p.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { p.Close() })
+	if cfg == nil {
+		cfg = &Config{}
+	}
+	cfg.Poller = p
+	ctx := context.Background()
+	c, err := NewController(ctx, d, cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := c.Close(context.Background()); err != nil {
+			t.Error(err)
+		}
+	})
+	ns, err := c.Namespace(ctx, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &rig{t, d, p, c, ns}
+}
+
+func (r *rig) queue(size int) *NamespaceQueue {
+	r.t.Helper()
+	q, err := r.ns.Queue(context.Background(), r.p, QueueConfig{Size: size})
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return q
+}
+
+// on runs f on the core.
+func (r *rig) on(f func()) { r.p.CallAnyway(f) }
+
+// collect is a Done that gathers statuses; its channel holds each once.
+type collect struct{ ch chan Status }
+
+func newCollect() *collect { return &collect{make(chan Status, 4096)} }
+
+func collectDone(arg any, st Status) { arg.(*collect).ch <- st }
+
+func (c *collect) wait(t *testing.T) Status {
+	t.Helper()
+	select {
+	case st := <-c.ch:
+		return st
+	case <-time.After(20 * time.Second):
+		t.Fatal("no completion")
+		return 0
+	}
+}
+
+func (c *collect) none(t *testing.T) {
+	t.Helper()
+	if len(c.ch) != 0 {
+		t.Fatalf("%d completions too many", len(c.ch))
+	}
+}
