@@ -65,6 +65,7 @@ func (c *core) forget() {
 type Usage struct {
 	Core    int           // -1: not pinned
 	Name    string        // of the poller
+	IOs     uint64        // completed in the window
 	Window  time.Duration // between the two looks at the poller; 0: it was not seen twice
 	Thread  time.Duration // processor time of the poller's thread
 	Process time.Duration // processor time of the process
@@ -74,6 +75,9 @@ type Usage struct {
 func (c *core) result() Usage {
 	c.close()
 	u := Usage{Core: c.poller.Core(), Name: c.poller.Name()}
+	for _, w := range c.workers {
+		u.IOs += w.ios
+	}
 	if !c.after.taken {
 		return u
 	}

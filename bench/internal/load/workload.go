@@ -54,13 +54,13 @@ func (wl *Workload) fit(q nvme.Queue) (blocks uint32, slots uint64, err error) {
 	n := uint64(wl.Bytes) / size
 	have := q.Blocks()
 	if wl.Range > have*size {
-		return 0, 0, fmt.Errorf("%w: it has %d bytes, the range %d", ErrRange, have*size, wl.Range)
+		return 0, 0, fmt.Errorf("%w: it has %d bytes, not %d", ErrRange, have*size, wl.Range)
 	}
 	if wl.Range != 0 {
 		have = wl.Range / size
 	}
 	if n > have {
-		return 0, 0, fmt.Errorf("%w: it has %d bytes to use, an I/O %d", ErrRange, have*size, wl.Bytes)
+		return 0, 0, fmt.Errorf("%w: it has %d bytes to use, not the %d of an I/O", ErrRange, have*size, wl.Bytes)
 	}
 	return uint32(n), have / n, nil
 }
