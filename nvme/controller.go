@@ -65,7 +65,7 @@ func openController(ctx context.Context, t Transport, cfg Config) (*Controller, 
 	if c.p == nil {
 		p, err := acquireSharedPoller()
 		if err != nil {
-			t.Close()
+			c.abandon()
 			return nil, err
 		}
 		c.p, c.shared = p, true
@@ -82,10 +82,11 @@ func openController(ctx context.Context, t Transport, cfg Config) (*Controller, 
 		c.abandon()
 		return nil, c.opError("open", -1, err)
 	}
-	if err := c.connect(ctx); err != nil {
+	cctx, cancel := c.connectContext(ctx)
+	defer cancel()
+	if err := c.connect(cctx); err != nil {
 		c.takeDown()
 		c.removeQueue(c.admin, ErrClosed)
-		c.async.close()
 		c.abandon()
 		return nil, err
 	}
@@ -94,8 +95,15 @@ func openController(ctx context.Context, t Transport, cfg Config) (*Controller, 
 	return c, nil
 }
 
+// connectContext bounds one attempt to connect.
+func (c *Controller) connectContext(ctx context.Context) (context.Context, context.CancelFunc) {
+	limit := c.cfg.ConnectTimeout
+	return context.WithTimeoutCause(ctx, limit, fmt.Errorf("%w: no connection within %v", ErrTimeout, limit))
+}
+
 // abandon gives back what a controller holds that never came up, or went.
 func (c *Controller) abandon() {
+	c.async.close()
 	c.t.Close()
 	if c.shared {
 		releaseSharedPoller()

@@ -129,8 +129,7 @@ func (c *Controller) pause(d time.Duration) bool {
 
 // attempt tries once to come up.
 func (c *Controller) attempt(n int) error {
-	ctx, cancel := context.WithTimeoutCause(context.Background(), c.cfg.ConnectTimeout,
-		fmt.Errorf("%w: no connection within %v", ErrTimeout, c.cfg.ConnectTimeout))
+	ctx, cancel := c.connectContext(context.Background())
 	defer cancel()
 	go func() { // Close does not wait for a silent peer
 		select {

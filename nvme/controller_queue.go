@@ -43,7 +43,7 @@ func (c *Controller) openQueue(ctx context.Context, p *poller.Poller, cfg QueueC
 		return nil, c.opError("open I/O queue", -1, err)
 	}
 	id := int(q.cold.id)
-	cctx, cancel := context.WithTimeoutCause(ctx, c.cfg.ConnectTimeout, fmt.Errorf("%w: no connection within %v", ErrTimeout, c.cfg.ConnectTimeout))
+	cctx, cancel := c.connectContext(ctx)
 	defer cancel()
 	c.mu.Lock()
 	epoch := c.epoch

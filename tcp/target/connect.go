@@ -102,7 +102,7 @@ func (c *conn) tryConnect(r *request) *connectError {
 		return badData(nvme.ConnectDataSubNQNOffset, "%v", err)
 	}
 	host, err := d.HostName()
-	if err != nil {
+	if err != nil && d.HostNQN[0] != 0 { // SPDK's tools have no name
 		return badData(nvme.ConnectDataHostNQNOffset, "%v", err)
 	}
 	sub, e := c.w.t.lookUp(c.cold.port, subnqn, host)
