@@ -19,7 +19,7 @@ import (
 
 // outputGrace is how long output may go on after the process has ended, in case
 // others hold the pipe.
-const outputGrace = 5 * time.Second
+const outputGrace = 2 * time.Second
 
 // frameWriter sends what is written to it as frames of one kind. Standard
 // output and standard error share the stream, hence the lock.

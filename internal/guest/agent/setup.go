@@ -31,6 +31,15 @@ func setup() ([]string, error) {
 	if err := json.Unmarshal(b, &spec); err != nil {
 		return nil, fmt.Errorf("%s: %w", wire.BootSpecPath, err)
 	}
+	// From here on all kernel messages go to the console, where the host looks
+	// for complaints; during boot that would cost time.
+	for _, f := range []struct{ path, data string }{
+		{"/proc/sys/kernel/printk", "8"}, {"/proc/sys/kernel/hostname", "guest"},
+	} {
+		if err := os.WriteFile(f.path, []byte(f.data), 0o644); err != nil {
+			return nil, err
+		}
+	}
 	var loaded []string
 	for _, m := range spec.Modules {
 		if err := pid1.LoadModule(m.Path, m.Params); err != nil {
@@ -71,6 +80,9 @@ func network(ifs []wire.Interface) error {
 		if err := ip("link", "set", name, "up"); err != nil {
 			return err
 		}
+		if err := waitCarrier(name); err != nil {
+			return err
+		}
 		if want.Gateway != "" {
 			if err := ip("route", "add", "default", "via", want.Gateway); err != nil {
 				return err
@@ -96,6 +108,20 @@ func findInterface(mac string) (string, error) {
 		}
 		if time.Now().After(deadline) {
 			return "", fmt.Errorf("no interface with address %s", mac)
+		}
+	}
+}
+
+// waitCarrier waits for the interface to be able to send.
+func waitCarrier(name string) error {
+	path := "/sys/class/net/" + name + "/carrier"
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(2 * time.Millisecond) {
+		b, err := os.ReadFile(path)
+		if err != nil || strings.TrimSpace(string(b)) == "1" {
+			return err
+		}
+		if time.Now().After(deadline) {
+			return fmt.Errorf("no carrier on %s", name)
 		}
 	}
 }

@@ -1,0 +1,2 @@
+// Package guest is a placeholder for now.
+package guest

@@ -1,0 +1,330 @@
+package guest
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hashicorp/yamux"
+
+	"github.com/qpoll/qpoll/internal/guest/assets"
+	"github.com/qpoll/qpoll/internal/guest/kmod"
+	"github.com/qpoll/qpoll/internal/guest/qmp"
+	"github.com/qpoll/qpoll/internal/guest/wire"
+)
+
+// ErrGone is wrapped by the errors of a guest that has ended, whether by Close,
+// by a panic, or because QEMU did.
+var ErrGone = errors.New("guest has ended")
+
+// tempPrefix starts the names of temporary directories. It has the process id, so
+// that what is left behind can be told from what others use.
+var tempPrefix = fmt.Sprintf("qpoll-guest-%d-", os.Getpid())
+
+// consoleInErrors is how much of the console goes into an error or a test log,
+// in bytes.
+const consoleInErrors = 16 << 10
+
+// Guest is a running machine. Its methods are safe for concurrent use.
+type Guest struct {
+	cfg     Config
+	dir     string
+	set     *assets.Set
+	mods    *kmod.Index
+	proc    *process
+	console *console
+	stderr  *tail
+	sess    *yamux.Session
+	qmp     *qmp.Client
+	hello   wire.Hello
+
+	mu      sync.Mutex
+	closing bool
+	loaded  map[string]bool // modules that are in the kernel
+
+	closed sync.Once
+}
+
+// Boot starts a guest for a test and ends it with the test. It fails the test
+// when the guest does not come up, when it has panicked by the end, or when its
+// kernel has complained (see Config.AllowFaults). The console goes to the log
+// of a test that has failed.
+func Boot(t testing.TB, cfg Config) *Guest {
+	t.Helper()
+	if cfg.Name == "" {
+		cfg.Name = t.Name()
+	}
+	g, err := Start(t.Context(), cfg)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		gone := g.Err()
+		g.Close()
+		if gone != nil {
+			t.Error(gone)
+			return
+		}
+		if f := g.Faults(); len(f) > 0 && !cfg.AllowFaults {
+			t.Errorf("guest: the kernel of %s complained:\n%s", cfg.Name, strings.Join(f, "\n"))
+		}
+		if t.Failed() {
+			t.Logf("console of %s:\n%s", cfg.Name, g.consoleTail())
+		}
+	})
+	return g
+}
+
+// Start starts a guest and returns when its agent answers. The guest lives until
+// Close, or until this process ends, not until ctx does.
+func Start(ctx context.Context, cfg Config) (*Guest, error) {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, cfg.BootTimeout,
+		fmt.Errorf("guest: %s did not boot in %v: %w", cfg.Name, cfg.BootTimeout, context.DeadlineExceeded))
+	defer cancel()
+	g := &Guest{cfg: cfg, console: newConsole(cfg.Console), stderr: &tail{max: 16 << 10}, loaded: map[string]bool{}}
+	if err := g.start(ctx); err != nil {
+		err = fmt.Errorf("guest: %s: %w%s", cfg.Name, err, g.postMortem())
+		g.Close()
+		return nil, err
+	}
+	return g, nil
+}
+
+func (g *Guest) start(ctx context.Context) error {
+	var err error
+	if g.set, err = assets.Load(); err != nil {
+		return err
+	}
+	if g.mods, err = kmod.Load(os.DirFS(g.set.Modules())); err != nil {
+		return err
+	}
+	agent, err := agentBinary()
+	if err != nil {
+		return err
+	}
+	// The path of a Unix socket is limited to 107 bytes, so not below the
+	// directory of the test, which is named after it.
+	if g.dir, err = os.MkdirTemp("", tempPrefix); err != nil {
+		return err
+	}
+	if err := writeImage(filepath.Join(g.dir, initrdFile), &g.cfg, g.set, g.mods, agent); err != nil {
+		return err
+	}
+	for _, d := range g.cfg.Drives {
+		if err := makeDrive(drivePath(g.dir, d), int64(d.MiB)<<20); err != nil {
+			return err
+		}
+	}
+	return g.launch(ctx)
+}
+
+// launch starts QEMU and connects to the agent and to QMP.
+func (g *Guest) launch(ctx context.Context) error {
+	agentL, err := net.Listen("unix", filepath.Join(g.dir, agentFile))
+	if err != nil {
+		return err
+	}
+	defer agentL.Close()
+	qmpL, err := net.Listen("unix", filepath.Join(g.dir, qmpFile))
+	if err != nil {
+		return err
+	}
+	defer qmpL.Close()
+	cmd := exec.Command(Binary, qemuArgs(&g.cfg, g.set.Kernel(), g.dir)...)
+	cmd.Stdout, cmd.Stderr = g.console, g.stderr
+	if g.proc, err = startProcess(cmd); err != nil {
+		return fmt.Errorf("%w (to install it, run %s)", err, assets.Command)
+	}
+	agentConn, err := g.accept(ctx, agentL)
+	if err != nil {
+		return err
+	}
+	if g.sess, err = yamux.Client(agentConn, wire.SessionConfig()); err != nil {
+		agentConn.Close()
+		return err
+	}
+	qmpConn, err := g.accept(ctx, qmpL)
+	if err != nil {
+		return err
+	}
+	if g.qmp, err = qmp.NewClient(ctx, qmpConn); err != nil {
+		return g.explain(ctx, err)
+	}
+	return g.greet(ctx)
+}
+
+// accept waits for QEMU to connect, unless it ends first.
+func (g *Guest) accept(ctx context.Context, l net.Listener) (net.Conn, error) {
+	quit := make(chan struct{})
+	defer close(quit)
+	go func() {
+		select {
+		case <-ctx.Done():
+		case <-g.proc.done:
+		case <-quit:
+			return
+		}
+		l.Close()
+	}()
+	c, err := l.Accept()
+	if err != nil {
+		return nil, g.explain(ctx, err)
+	}
+	return c, nil
+}
+
+// greet waits for the agent.
+func (g *Guest) greet(ctx context.Context) error {
+	res, err := g.call(ctx, &wire.Request{Op: wire.OpHello})
+	if err != nil {
+		return err
+	}
+	if res.Hello == nil {
+		return errors.New("the agent's greeting is empty")
+	}
+	g.hello = *res.Hello
+	for _, m := range g.hello.Modules {
+		g.loaded[m] = true
+	}
+	return nil
+}
+
+func makeDrive(path string, size int64) error {
+	f, err := os.Create(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Truncate(size), f.Close())
+}
+
+// Close ends the guest at once and removes its files. What is in progress fails
+// with ErrGone. It may be called more than once.
+func (g *Guest) Close() {
+	g.closed.Do(func() {
+		g.mu.Lock()
+		g.closing = true
+		g.mu.Unlock()
+		if g.proc != nil {
+			g.proc.kill()
+		}
+		if g.sess != nil {
+			g.sess.Close()
+		}
+		if g.qmp != nil {
+			g.qmp.Close()
+		}
+		if g.dir != "" {
+			os.RemoveAll(g.dir)
+		}
+	})
+}
+
+// Done returns a channel that is closed when QEMU has ended.
+func (g *Guest) Done() <-chan struct{} { return g.proc.done }
+
+// Err returns nil while the guest runs and after Close, and else why it ended,
+// with the end of the console. It wraps ErrGone.
+func (g *Guest) Err() error {
+	select {
+	case <-g.proc.done:
+	default:
+		return nil
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.closing {
+		return nil
+	}
+	return g.goneError()
+}
+
+func (g *Guest) goneError() error {
+	why := "QEMU ended"
+	if f := g.Faults(); len(f) > 0 {
+		why = f[0]
+	}
+	return fmt.Errorf("guest: %s: %w: %s%s", g.cfg.Name, ErrGone, why, g.postMortem())
+}
+
+// postMortem tells what is known about a guest that is in trouble.
+func (g *Guest) postMortem() string {
+	var b strings.Builder
+	if g.proc != nil {
+		select {
+		case <-g.proc.done:
+			if g.proc.err != nil {
+				fmt.Fprintf(&b, "\nqemu: %v", g.proc.err)
+			}
+		default:
+		}
+	}
+	if s := g.stderr.String(); s != "" {
+		fmt.Fprintf(&b, "\nstandard error of qemu:\n%s", s)
+	}
+	if s := g.consoleTail(); s != "" {
+		fmt.Fprintf(&b, "\nconsole:\n%s", s)
+	}
+	return b.String()
+}
+
+func (g *Guest) consoleTail() string {
+	s := g.Console()
+	return s[max(0, len(s)-consoleInErrors):]
+}
+
+// Console returns what the guest has printed on its console, at most the last
+// two MiB.
+func (g *Guest) Console() string { return g.console.keep.String() }
+
+// Faults returns the lines of the console in which the kernel complains about
+// itself: panics, oopses, warnings with a stack trace, hung tasks.
+func (g *Guest) Faults() []string { return g.console.Faults() }
+
+// Release returns the release of the guest's kernel.
+func (g *Guest) Release() string { return g.hello.Release }
+
+// BootTime returns the guest's own measure of how long it took from the start
+// of the kernel to the agent's answer, in seconds.
+func (g *Guest) BootTime() string { return g.hello.Uptime }
+
+// PID returns the process id of QEMU.
+func (g *Guest) PID() int { return g.proc.cmd.Process.Pid }
+
+// QMP returns the connection to QEMU's monitor. It is closed with the guest.
+func (g *Guest) QMP() *qmp.Client { return g.qmp }
+
+// explain turns the failure of a connection into what is behind it: the end of
+// the context or of the guest. The connections of a guest that ends break a
+// little before its process is gone.
+func (g *Guest) explain(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	t := time.NewTimer(5 * time.Second)
+	defer t.Stop()
+	select {
+	case <-g.proc.done:
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		if g.closing {
+			return fmt.Errorf("guest: %s: %w", g.cfg.Name, ErrGone)
+		}
+		return g.goneError()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	case <-t.C:
+		return fmt.Errorf("guest: %s: connection to the agent: %w", g.cfg.Name, err)
+	}
+}
