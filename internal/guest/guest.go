@@ -66,6 +66,12 @@ func Boot(t testing.TB, cfg Config) *Guest {
 	if err != nil {
 		t.Fatal(err)
 	}
+	g.CloseWith(t)
+	return g
+}
+
+// CloseWith closes the guest with the test and then judges it, as Boot says.
+func (g *Guest) CloseWith(t testing.TB) {
 	t.Cleanup(func() {
 		gone := g.Err()
 		g.Close()
@@ -73,14 +79,13 @@ func Boot(t testing.TB, cfg Config) *Guest {
 			t.Error(gone)
 			return
 		}
-		if f := g.Faults(); len(f) > 0 && !cfg.AllowFaults {
-			t.Errorf("guest: the kernel of %s complained:\n%s", cfg.Name, strings.Join(f, "\n"))
+		if f := g.Faults(); len(f) > 0 && !g.cfg.AllowFaults {
+			t.Errorf("guest: the kernel of %s complained:\n%s", g.cfg.Name, strings.Join(f, "\n"))
 		}
 		if t.Failed() {
-			t.Logf("console of %s:\n%s", cfg.Name, g.consoleTail())
+			t.Logf("console of %s:\n%s", g.cfg.Name, g.consoleTail())
 		}
 	})
-	return g
 }
 
 // Start starts a guest and returns when its agent answers. The guest lives until
@@ -95,7 +100,9 @@ func Start(ctx context.Context, cfg Config) (*Guest, error) {
 	defer cancel()
 	g := &Guest{cfg: cfg, console: newConsole(cfg.Console), stderr: &tail{max: 16 << 10}, loaded: map[string]bool{}}
 	if err := g.start(ctx); err != nil {
-		err = fmt.Errorf("guest: %s: %w%s", cfg.Name, err, g.postMortem())
+		if !errors.Is(err, ErrGone) {
+			err = fmt.Errorf("guest: %s: %w%s", cfg.Name, err, g.postMortem())
+		}
 		g.Close()
 		return nil, err
 	}

@@ -42,7 +42,8 @@ type PortConfig struct {
 	// 4419 + ID for an internal port.
 	Trsvcid int
 	// InlineData is how much data a command capsule can carry, in bytes;
-	// default 16384. NoInlineData is for none.
+	// default 16384. The target wants room for the 1024 bytes of the Connect
+	// command even on the admin queue.
 	InlineData int
 	// MaxQueueSize bounds the size of queues, in entries.
 	MaxQueueSize int
@@ -56,8 +57,8 @@ type PortConfig struct {
 	Subsystems []*Subsystem
 }
 
-// NoInlineData as PortConfig.InlineData makes hosts send all data by R2T.
-const NoInlineData = -1
+// minInlineData is the size of the data of a Connect command, in bytes.
+const minInlineData = 1024
 
 // Port is a port of the target. It listens while it has subsystems.
 type Port struct {
@@ -85,6 +86,9 @@ func portDir(id uint16) string { return root + "/ports/" + strconv.Itoa(int(id))
 
 // AddPort makes a port, with its subsystems linked.
 func (t *Target) AddPort(ctx context.Context, c PortConfig) (*Port, error) {
+	if c.InlineData != 0 && c.InlineData < minInlineData {
+		return nil, fmt.Errorf("%w: inline data of %d bytes", ErrConfig, c.InlineData)
+	}
 	c.ID = t.portID(c.ID)
 	p := &Port{t: t, up: true, groups: map[uint32]bool{1: true}, subs: map[string]bool{}}
 	if err := t.openPort(ctx, &c); err != nil {
@@ -127,11 +131,8 @@ func (c *PortConfig) batch() *guest.Batch {
 	attr("addr_adrfam", "ipv4")
 	attr("addr_traddr", loopback)
 	attr("addr_trsvcid", strconv.Itoa(c.Trsvcid))
-	switch {
-	case c.InlineData > 0:
+	if c.InlineData != 0 {
 		attr("param_inline_data_size", strconv.Itoa(c.InlineData))
-	case c.InlineData == NoInlineData:
-		attr("param_inline_data_size", "0")
 	}
 	if c.MaxQueueSize != 0 {
 		attr("param_max_queue_size", strconv.Itoa(c.MaxQueueSize))
