@@ -41,7 +41,7 @@ func (b *Batch) Symlink(target, path string) { b.add(wire.StepSymlink, path, []b
 func (b *Batch) Remove(path string) { b.add(wire.StepRemove, path, nil) }
 
 // RemoveAll removes a tree. It is no error if there is none.
-func (b *Batch) RemoveAll(path string) { b.add(wire.StepRemovAll, path, nil) }
+func (b *Batch) RemoveAll(path string) { b.add(wire.StepRemoveAll, path, nil) }
 
 // String lists the operations, one a line, as a shell would have them.
 func (b *Batch) String() string {

@@ -64,7 +64,7 @@ func runStep(s *wire.Step) (r wire.Reply, err error) {
 		err = os.MkdirAll(s.Path, mode(0o755))
 	case wire.StepRemove:
 		err = os.Remove(s.Path)
-	case wire.StepRemovAll:
+	case wire.StepRemoveAll:
 		err = os.RemoveAll(s.Path)
 	case wire.StepSymlink:
 		err = os.Symlink(string(s.Data), s.Path)

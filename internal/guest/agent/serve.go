@@ -22,7 +22,7 @@ type server struct {
 	setupErr error // sent with the answer to hello
 }
 
-// serve carries out requests until the host closes the session.
+// serve sets the guest up, and then serves the host.
 func serve() error {
 	var s server
 	s.modules, s.setupErr = setup()
@@ -30,6 +30,11 @@ func serve() error {
 	if err != nil {
 		return err
 	}
+	return s.serve(port)
+}
+
+// serve carries out requests until the host closes the session.
+func (s *server) serve(port io.ReadWriteCloser) error {
 	sess, err := yamux.Server(port, wire.SessionConfig())
 	if err != nil {
 		return err

@@ -6,19 +6,19 @@ type StepKind string
 // The file operations. Steps of one request run in order and stop at the
 // first that fails.
 const (
-	StepMkdir    StepKind = "mkdir"    // one directory; it must not exist
-	StepMkdirAll StepKind = "mkdirall" // with parents
-	StepRemove   StepKind = "remove"   // a file, a link or an empty directory
-	StepRemovAll StepKind = "removall" // a tree
-	StepSymlink  StepKind = "symlink"  // Path is the link, Data its target
-	StepReadlink StepKind = "readlink"
-	StepWrite    StepKind = "write"    // Data in one write(2); creates and truncates
-	StepRead     StepKind = "read"     // the whole file
-	StepList     StepKind = "list"     // names in a directory, sorted
-	StepGlob     StepKind = "glob"     // Path is a pattern: names and contents
-	StepTransact StepKind = "transact" // write Data, then read from the same open file
-	StepInsmod   StepKind = "insmod"   // Path is a module, Data its parameters
-	StepMount    StepKind = "mount"    // Path is the mount point, Data the file system type
+	StepMkdir     StepKind = "mkdir"     // one directory; it must not exist
+	StepMkdirAll  StepKind = "mkdirall"  // with parents
+	StepRemove    StepKind = "remove"    // a file, a link or an empty directory
+	StepRemoveAll StepKind = "removeall" // a tree
+	StepSymlink   StepKind = "symlink"   // Path is the link, Data its target
+	StepReadlink  StepKind = "readlink"
+	StepWrite     StepKind = "write"    // Data in one write(2); creates and truncates
+	StepRead      StepKind = "read"     // the whole file
+	StepList      StepKind = "list"     // names in a directory, sorted
+	StepGlob      StepKind = "glob"     // Path is a pattern: names and contents
+	StepTransact  StepKind = "transact" // write Data, then read from the same open file
+	StepInsmod    StepKind = "insmod"   // Path is a module, Data its parameters
+	StepMount     StepKind = "mount"    // Path is the mount point, Data the file system type
 )
 
 // MaxRead bounds what StepRead, StepGlob and StepTransact return for one file,
