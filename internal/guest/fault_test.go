@@ -27,7 +27,8 @@ func start(t *testing.T, cfg Config) *Guest {
 }
 
 func TestPanic(t *testing.T) {
-	g := start(t, Config{NICs: NoNIC, CPUs: 1})
+	r := &recorder{TB: t}
+	g := Boot(r, Config{NICs: NoNIC, CPUs: 1})
 	if f := g.Faults(); len(f) > 0 {
 		t.Fatalf("faults after boot: %q", f)
 	}
@@ -51,6 +52,10 @@ func TestPanic(t *testing.T) {
 	}
 	if err := g.QMP().Execute(t.Context(), "query-status", nil, nil); err == nil {
 		t.Error("QMP still answers")
+	}
+	r.end()
+	if !r.failed || !strings.Contains(r.text.String(), "Kernel panic") {
+		t.Errorf("the test that booted it has not failed: %q", r.text.String())
 	}
 }
 
@@ -111,54 +116,5 @@ func TestStartErrors(t *testing.T) {
 	t.Setenv(assets.CacheEnv, t.TempDir())
 	if _, err := Start(t.Context(), Config{}); !errors.Is(err, assets.ErrMissing) {
 		t.Errorf("no assets: %v", err)
-	}
-}
-
-// recorder is a testing.TB that records a failure instead of failing.
-type recorder struct {
-	testing.TB
-	cleanups []func()
-	failed   bool
-	text     strings.Builder
-}
-
-func (r *recorder) Helper()                 {}
-func (r *recorder) Cleanup(f func())        { r.cleanups = append(r.cleanups, f) }
-func (r *recorder) Failed() bool            { return r.failed }
-func (r *recorder) Error(a ...any)          { r.Errorf("%v", a...) }
-func (r *recorder) Logf(f string, a ...any) { r.TB.Logf(f, a...) }
-func (r *recorder) Errorf(f string, a ...any) {
-	r.failed = true
-	r.text.WriteString(f)
-	r.TB.Logf(f, a...)
-}
-
-func TestBootReportsFaults(t *testing.T) {
-	for _, c := range []struct {
-		name  string
-		allow bool
-		end   string
-		fail  bool
-	}{
-		{"warning", false, "true", true},
-		{"allowed warning", true, "true", false},
-		{"power off", true, "(sleep 0.1; poweroff -f) >/dev/null 2>&1 &", true},
-	} {
-		r := &recorder{TB: t}
-		g := Boot(r, Config{NICs: NoNIC, CPUs: 1, AllowFaults: c.allow})
-		g.Shell(t, "echo 'WARNING: CPU: 0 PID: 1 at test' > /dev/kmsg")
-		if err := g.Until(t.Context(), "warning", func() (bool, error) { return len(g.Faults()) == 1, nil }); err != nil {
-			t.Error(err)
-		}
-		g.Shell(t, c.end)
-		if c.end != "true" {
-			<-g.Done()
-		}
-		for _, f := range r.cleanups {
-			f()
-		}
-		if r.failed != c.fail {
-			t.Errorf("%s: failed %v, want %v", c.name, r.failed, c.fail)
-		}
 	}
 }

@@ -66,17 +66,22 @@ func (g *Guest) CloseWith(t testing.TB) {
 	t.Cleanup(func() {
 		gone := g.Err()
 		g.Close()
-		if gone != nil {
-			t.Error(gone)
-			return
-		}
-		if f := g.Faults(); len(f) > 0 && !g.cfg.AllowFaults {
-			t.Errorf("guest: the kernel of %s complained:\n%s", g.cfg.Name, strings.Join(f, "\n"))
-		}
-		if t.Failed() {
-			t.Logf("console of %s:\n%s", g.cfg.Name, g.consoleTail())
-		}
+		report(t, &g.cfg, gone, g.Faults(), g.consoleTail())
 	})
+}
+
+// report fails the test for a guest that has ended or complained.
+func report(t testing.TB, c *Config, gone error, faults []string, console string) {
+	if gone != nil {
+		t.Error(gone) // has the console
+		return
+	}
+	if len(faults) > 0 && !c.AllowFaults {
+		t.Errorf("guest: the kernel of %s complained:\n%s", c.Name, strings.Join(faults, "\n"))
+	}
+	if t.Failed() {
+		t.Logf("console of %s:\n%s", c.Name, console)
+	}
 }
 
 // Start starts a guest and returns when its agent answers. The guest lives until

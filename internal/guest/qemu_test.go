@@ -33,7 +33,7 @@ const baseArgs = `-nodefaults
 -m 512
 -kernel /k/vmlinux
 -initrd /run/g/initrd
--append console=ttyS0 quiet panic=-1 oops=panic nowatchdog tsc=reliable rcupdate.rcu_cpu_stall_suppress=1 mitigations=off audit=0 apparmor=0 cryptomgr.notests random.trust_cpu=on rdinit=/init
+-append console=ttyS0 quiet panic=-1 oops=panic nowatchdog no_timer_check tsc=reliable rcupdate.rcu_cpu_stall_suppress=1 mitigations=off audit=0 apparmor=0 cryptomgr.notests random.trust_cpu=on rdinit=/init
 -serial stdio
 -chardev socket,id=agent,path=/run/g/agent.sock
 -device virtio-serial-pci,id=agentbus

@@ -65,7 +65,7 @@ func (p *preparer) installPackages() error {
 	if err := p.update(); err != nil {
 		return err
 	}
-	return p.show(append([]string{"apt-get", "install", "-y", "-q", "--no-install-recommends"}, missing...)...)
+	return p.show(append([]string{"apt-get", "install", "-y", "-q", "--no-install-recommends", "-o", "DPkg::Lock::Timeout=300"}, missing...)...)
 }
 
 // missing returns the packages of tools that are not installed.
