@@ -260,8 +260,15 @@ func testReset(t *testing.T, l *loop) {
 func testHosts(t *testing.T, l *loop) {
 	ctx := t.Context()
 	const nqn, other = "nqn.2014-08.org.qpoll:b", "nqn.2014-08.org.qpoll:host:other"
-	sub, err := l.tgt.AddSubsystem(ctx, nvmet.SubsystemConfig{NQN: nqn, Hosts: []string{hostA}, QueuesMax: 1})
+	sub, err := l.tgt.AddSubsystem(ctx, nvmet.SubsystemConfig{
+		NQN: nqn, Hosts: []string{hostA}, QueuesMax: 1, Firmware: "FW7", IEEE: "0x0050c2", Version: "1.4", PI: true,
+	})
 	check(t, err)
+	for attr, want := range map[string]string{"attr_firmware": "FW7", "attr_ieee_oui": "0x0050c2", "attr_version": "1.4", "attr_qid_max": "1"} {
+		if got, err := sub.Attr(ctx, attr); got != want || err != nil {
+			t.Errorf("%s: got %q, %v", attr, got, err)
+		}
+	}
 	check(t, l.ports[0].Link(ctx, sub))
 	cfg := nvmehost.ConnectConfig{NQN: nqn, Trsvcid: l.ports[0].Trsvcid(), HostNQN: other, HostID: uuid1}
 	if _, err := nvmehost.Connect(ctx, l.g, cfg); err == nil {

@@ -3,8 +3,8 @@
 package nvmet_test
 
 import (
+	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -79,7 +79,11 @@ func TestTwoGuests(t *testing.T) {
 	if got := tg.Shell(t, "dd if=/dev/qpoll1 bs=64k count=16 2>/dev/null | md5sum"); got != sum {
 		t.Errorf("the target has %s, the initiator wrote %s", got, sum)
 	}
-	testDiscovery(t, ports[:])
+	check(t, ports[1].AddReferral(ctx, "elsewhere", nvmet.Referral{PortID: 9, Traddr: "127.0.0.9", Trsvcid: 8009}))
+	testDiscovery(t, ports[0], "")
+	testDiscovery(t, ports[1], nvmehost.DiscoveryNQN+" at 127.0.0.9:8009")
+	check(t, ports[1].RemoveReferral(ctx, "elsewhere"))
+	testDiscovery(t, ports[1], "")
 	// Without its link, a path goes when its keep-alive time is over, and
 	// I/O goes the other way.
 	check(t, ig.SetLink(ctx, 1, false))
@@ -95,18 +99,20 @@ func TestTwoGuests(t *testing.T) {
 	check(t, ctrl[0].WaitState(ctx, nvmehost.Live))
 }
 
-// testDiscovery checks that the addresses in the discovery log are those at
-// which the host reaches the ports.
-func testDiscovery(t *testing.T, ports []*nvmet.Port) {
-	for _, p := range ports {
-		log, err := discoveryLog(p.HostAddr())
-		check(t, err)
-		var found bool
-		for _, e := range log {
-			found = found || e == nqnA+" at 127.0.0.1:"+strconv.Itoa(p.Trsvcid())
-		}
-		if !found {
-			t.Errorf("discovery at %s: %s", p.HostAddr(), strings.Join(log, ", "))
-		}
+// testDiscovery checks that the discovery log has the port at the address at
+// which the host reaches it, besides the service itself and a referral.
+func testDiscovery(t *testing.T, p *nvmet.Port, referral string) {
+	t.Helper()
+	log, err := discoveryLog(p.HostAddr())
+	check(t, err)
+	at := " at 127.0.0.1:" + strconv.Itoa(p.Trsvcid())
+	want := []string{nqnA + at, nvmehost.DiscoveryNQN + at}
+	if referral != "" {
+		want = append(want, referral)
+	}
+	slices.Sort(log)
+	slices.Sort(want)
+	if !slices.Equal(log, want) {
+		t.Errorf("discovery at %s: got %q, want %q", p.HostAddr(), log, want)
 	}
 }
