@@ -118,3 +118,10 @@ func TestStartErrors(t *testing.T) {
 		t.Errorf("no assets: %v", err)
 	}
 }
+
+// end runs what is to be done after the test.
+func (r *recorder) end() {
+	for _, f := range r.cleanups {
+		f()
+	}
+}

@@ -24,13 +24,6 @@ func (r *recorder) Errorf(f string, a ...any) {
 	r.Logf(f, a...)
 }
 
-// end runs what is to be done after the test.
-func (r *recorder) end() {
-	for _, f := range r.cleanups {
-		f()
-	}
-}
-
 func TestReport(t *testing.T) {
 	faults := []string{"WARNING: CPU: 0"}
 	for _, c := range []struct {

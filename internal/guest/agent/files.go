@@ -39,11 +39,8 @@ func runSteps(steps []wire.Step) (*wire.Result, error) {
 	res := &wire.Result{Replies: make([]wire.Reply, 0, len(steps))}
 	for i := range steps {
 		r, err := runStep(&steps[i])
-		if err != nil && !steps[i].Lax {
-			return res, err
-		}
 		if err != nil {
-			r.Err = packError(err)
+			return res, err
 		}
 		res.Replies = append(res.Replies, r)
 	}

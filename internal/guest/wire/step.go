@@ -31,9 +31,6 @@ type Step struct {
 	Path string   `json:"path"`
 	Data []byte   `json:"data,omitempty"`
 	Mode uint32   `json:"mode,omitempty"` // permission bits of what is created
-	// Lax makes a failure of this step no failure of the request; its reply
-	// carries the error instead.
-	Lax bool `json:"lax,omitempty"`
 }
 
 // Reply is what a step returned.
@@ -41,7 +38,6 @@ type Reply struct {
 	Data  []byte          `json:"data,omitempty"`
 	Names []string        `json:"names,omitempty"`
 	Files map[string]File `json:"files,omitempty"` // StepGlob, by path
-	Err   *Error          `json:"err,omitempty"`   // of a lax step
 }
 
 // File is a match of StepGlob: the content of a regular file, the target of a
