@@ -24,21 +24,20 @@ type Controller struct {
 	shared bool // p is the process' shared poller
 	admin  *QueuePair
 
-	state    atomic.Uint32
-	aborting atomic.Int32 // aborts of overdue commands under way
-	id       atomic.Pointer[IdentifyController]
-	mu       sync.Mutex
-	cap      CAP
-	vs       VS
-	queues   map[uint16]*QueuePair // I/O queue pairs by identifier
-	ns       map[uint32]*Namespace
-	limits   Limits
-	nq       int           // I/O queues that the controller granted
-	epoch    uint64        // counts associations
-	err      error         // why it is dead
-	live     chan struct{} // closed while live, replaced when not
-	reset    []chan error  // callers of Reset
-	lastUp   time.Time
+	state  atomic.Uint32
+	id     atomic.Pointer[IdentifyController]
+	mu     sync.Mutex
+	cap    CAP
+	vs     VS
+	queues map[uint16]*QueuePair // I/O queue pairs by identifier
+	ns     map[uint32]*Namespace
+	limits Limits
+	nq     int           // I/O queues that the controller granted
+	epoch  uint64        // counts associations
+	err    error         // why it is dead
+	live   chan struct{} // closed while live, replaced when not
+	reset  []chan error  // callers of Reset
+	lastUp time.Time
 
 	blocking blockingQueue
 	lost     chan error // tokens for the manager
@@ -49,6 +48,7 @@ type Controller struct {
 	events   dispatcher
 	async    asyncState
 	alive    keepAlive
+	aborts   aborter
 }
 
 // ErrOnCore: a call that waits was made on the core it would wait for.
@@ -61,11 +61,12 @@ func openController(ctx context.Context, t Transport, cfg Config) (*Controller, 
 		live: make(chan struct{}), lost: make(chan error, 1),
 		stop: make(chan struct{}), done: make(chan struct{}),
 	}
+	c.blocking.turn = make(chan struct{}, 1)
 	c.async.init(c)
 	if c.p == nil {
 		p, err := acquireSharedPoller()
 		if err != nil {
-			t.Close()
+			c.abandon()
 			return nil, err
 		}
 		c.p, c.shared = p, true
@@ -82,10 +83,11 @@ func openController(ctx context.Context, t Transport, cfg Config) (*Controller, 
 		c.abandon()
 		return nil, c.opError("open", -1, err)
 	}
-	if err := c.connect(ctx); err != nil {
+	cctx, cancel := c.connectContext(ctx)
+	defer cancel()
+	if err := c.connect(cctx); err != nil {
 		c.takeDown()
 		c.removeQueue(c.admin, ErrClosed)
-		c.async.close()
 		c.abandon()
 		return nil, err
 	}
@@ -94,8 +96,15 @@ func openController(ctx context.Context, t Transport, cfg Config) (*Controller, 
 	return c, nil
 }
 
+// connectContext bounds one attempt to connect.
+func (c *Controller) connectContext(ctx context.Context) (context.Context, context.CancelFunc) {
+	limit := c.cfg.ConnectTimeout
+	return context.WithTimeoutCause(ctx, limit, fmt.Errorf("%w: no connection within %v", ErrTimeout, limit))
+}
+
 // abandon gives back what a controller holds that never came up, or went.
 func (c *Controller) abandon() {
+	c.async.close()
 	c.t.Close()
 	if c.shared {
 		releaseSharedPoller()

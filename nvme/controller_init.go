@@ -92,11 +92,11 @@ func (c *Controller) waitReady(ctx context.Context, capp CAP, ready bool) error 
 			return fmt.Errorf("%w: CSTS reads all ones, the controller is gone", ErrFatal)
 		}
 		st := CSTS(v)
-		if st.RDY() == ready {
-			return nil
-		}
 		if st.CFS() && ready {
 			return fmt.Errorf("%w: CSTS.CFS set while waiting for RDY", ErrFatal)
+		}
+		if st.RDY() == ready {
+			return nil
 		}
 		if err := sleep(ctx, delay); err != nil {
 			return err

@@ -35,7 +35,7 @@ func (q *NamespaceQueue) CompareAndWrite(compare, write []byte, lba uint64, bloc
 	if o == nil {
 		return ErrQueueFull
 	}
-	o.done, o.arg, o.left, o.pending = done, arg, 0, 2
+	o.done, o.arg, o.ns, o.left, o.pending = done, arg, q.ns, 0, 2
 	for _, half := range [2]struct {
 		op   Opcode
 		fuse uint8

@@ -44,7 +44,7 @@ func TestGetLogPageRefused(t *testing.T) {
 	wantDecodeError(t, err, "Get Log Page command")
 }
 
-func TestLIDNames(t *testing.T) {
+func TestLogIDNames(t *testing.T) {
 	for _, c := range []struct {
 		l    LogID
 		want string
@@ -55,5 +55,19 @@ func TestLIDNames(t *testing.T) {
 		if c.l.String() != c.want {
 			t.Errorf("%#x is %q", uint8(c.l), c.l)
 		}
+	}
+}
+
+// The short form builds what the long form does.
+func TestGetLogPageShort(t *testing.T) {
+	for _, n := range []int{4, 512, 4096, 1 << 20} {
+		want, err := GetLogPageCommand{LID: LogANA, NSID: 7, Length: uint64(n), Offset: 0x1122334455667788}.Command()
+		if got := GetLogPage(LogANA, 7, n, 0x1122334455667788); got != want || err != nil {
+			t.Errorf("%d bytes: %+v, want %+v, %v", n, got, want, err)
+		}
+	}
+	cmd := GetLogPage(LogANA, 0, 0, 7)
+	if g, err := ParseGetLogPage(&cmd); err != nil || g.Length != 4 || g.Offset != 4 {
+		t.Errorf("%+v, %v", g, err)
 	}
 }

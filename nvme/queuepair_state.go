@@ -197,6 +197,7 @@ func (q *QueuePair) failHeld(st Status) {
 	}
 	q.abort(list, st)
 	q.failStalled(st)
+	q.admit()
 }
 
 // goLive lets commands out: first those held, in order.
@@ -220,6 +221,7 @@ func (q *QueuePair) goLive() {
 	}
 	q.abort(failed, StatusInvalidNamespace)
 	q.resume()
+	q.admit()
 }
 
 // setFailFast makes held and new commands fail instead of waiting.
@@ -322,7 +324,7 @@ type QueueStats struct {
 	Polls     uint64 // calls of Poll
 	IdlePolls uint64 // polls that found nothing to do
 	InFlight  int    // commands that the transport has
-	Held      int // commands that wait for a reconnect
+	Held      int    // commands that wait for a reconnect
 }
 
 // Stats returns the counters. Must be called on the poller's core.

@@ -200,9 +200,7 @@ func (d *Data) cut(n uint32) Data {
 // resume continues stalled transfers with the trackers that are free now.
 func (q *QueuePair) resume() {
 	for o := q.stalled.head; o != nil; o = q.stalled.head {
-		if q.state == queueDead || q.failFast {
-			o.fail(StatusHostPathError)
-		}
+		q.recheck(o)
 		if !q.issue(o) {
 			return
 		}
@@ -210,6 +208,17 @@ func (q *QueuePair) resume() {
 		if o.pending == 0 {
 			q.endOp(o)
 		}
+	}
+}
+
+// recheck ends a transfer under way for which circumstances have changed: what
+// is left of it must not reach a namespace that took the place of its own.
+func (q *QueuePair) recheck(o *op) {
+	switch {
+	case q.state == queueDead || q.failFast:
+		o.fail(StatusHostPathError)
+	case o.ns.gone.Load():
+		o.fail(StatusInvalidNamespace)
 	}
 }
 
@@ -239,9 +248,12 @@ func (q *QueuePair) opPart(o *op, st Status) {
 	if !st.OK() {
 		o.fail(st)
 	}
-	if o.ranges != nil && o.left > 0 && !o.queued && !q.issue(o) {
-		q.stalled.push(o)
-		return
+	if o.ranges != nil && o.left > 0 && !o.queued {
+		q.recheck(o)
+		if !q.issue(o) {
+			q.stalled.push(o)
+			return
+		}
 	}
 	if o.pending > 0 || o.left > 0 {
 		return

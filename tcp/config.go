@@ -37,7 +37,7 @@ type Config struct {
 	NoDelayOff bool
 	// SQFlowControl keeps submission queue flow control on. By default the
 	// host asks to disable it, which lets the controller end a read without a
-	// response capsule.
+	// response capsule; it stays on if the controller rejects that.
 	SQFlowControl bool
 	// ReceiveBuffer is the size in bytes of the memory that a connection
 	// receives into. 0: 256 KiB. 16 KiB to 16 MiB.

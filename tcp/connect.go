@@ -205,10 +205,9 @@ func (c *conn) sendConnect() error {
 		return err
 	}
 	cc := nvme.ConnectCommand{QID: c.qp.ID(), SQSize: uint16(c.qp.Size() - 1)}
-	if !t.cfg.SQFlowControl {
+	if c.cold.flowControl = t.flowControl.Load(); !c.cold.flowControl {
 		cc.Attributes |= nvme.ConnectDisableFlowControl
 	}
-	c.cold.flowControl = t.cfg.SQFlowControl
 	if c.qp.ID() == 0 {
 		cc.KeepAlive = t.kato
 	}
@@ -230,8 +229,13 @@ func connected(arg any, cpl *nvme.Completion) {
 		c.fail(connectError(st, cpl.Result))
 		return
 	}
+	resp := nvme.ParseConnectResponse(cpl.Result)
+	if resp.AuthRequired || resp.SecureRequired {
+		c.fail(ErrAuthentication)
+		return
+	}
 	if c.qp.ID() == 0 {
-		c.cold.t.cntlid.Store(uint32(nvme.ParseConnectResponse(cpl.Result).ControllerID))
+		c.cold.t.cntlid.Store(uint32(resp.ControllerID))
 	}
 	c.state = connReady
 	c.end(nil)

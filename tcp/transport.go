@@ -25,16 +25,19 @@ func init() { nvme.Register("tcp", New) }
 
 // transport implements nvme.Transport for one controller.
 type transport struct {
-	addr    nvme.Address
-	cfg     Config
-	host    hostIdentity
-	kato    time.Duration
-	name    string // for messages
-	cntlid  atomic.Uint32
-	icd     atomic.Uint32 // in-capsule data limit of I/O queues, bytes
-	subnqn  string
-	admin   *nvme.QueuePair
-	remotes atomic.Pointer[[]netip.AddrPort] // what the last queue 0 connected to, first
+	addr   nvme.Address
+	cfg    Config
+	host   hostIdentity
+	kato   time.Duration
+	name   string // for messages
+	cntlid atomic.Uint32
+	icd    atomic.Uint32 // in-capsule data limit of I/O queues, bytes
+	subnqn string
+	// flowControl: submission queue flow control stays on, by choice or
+	// because the controller insists.
+	flowControl atomic.Bool
+	admin       *nvme.QueuePair
+	remotes     atomic.Pointer[[]netip.AddrPort] // what the last queue 0 connected to, first
 
 	mu        sync.Mutex
 	lingering map[*conn]struct{}
@@ -76,6 +79,7 @@ func New(addr nvme.Address, cfg *nvme.Config) (nvme.Transport, error) {
 	}
 	t := &transport{addr: addr, cfg: c, subnqn: addr.SubNQN, lingering: map[*conn]struct{}{}, kato: cfg.KATO()}
 	t.host.nqn, t.host.id = cfg.Host()
+	t.flowControl.Store(c.SQFlowControl)
 	if err := nvme.CheckNQN(t.host.nqn); err != nil {
 		return nil, err
 	}
@@ -108,11 +112,11 @@ func (t *transport) Close() error {
 // Connect implements nvme.Transport: TCP connection, ICReq and ICResp, fabrics
 // Connect, all driven on the queue pair's core.
 func (t *transport) Connect(ctx context.Context, qp *nvme.QueuePair) error {
-	remotes, err := t.resolve(ctx, qp.ID() == 0)
+	local, err := t.source()
 	if err != nil {
 		return err
 	}
-	local, err := t.source()
+	remotes, err := t.resolve(ctx, qp.ID() == 0, local)
 	if err != nil {
 		return err
 	}
@@ -122,7 +126,12 @@ func (t *transport) Connect(ctx context.Context, qp *nvme.QueuePair) error {
 		t.icd.Store(0)
 	}
 	for i, remote := range remotes {
+		asked := !t.flowControl.Load() // to do without
 		err = t.connectOne(ctx, qp, local, remote)
+		if asked && declinesNoFlowControl(err) {
+			t.flowControl.Store(true)
+			err = t.connectOne(ctx, qp, local, remote)
+		}
 		if err == nil {
 			if qp.ID() == 0 && i > 0 {
 				t.remotes.Store(&[]netip.AddrPort{remote})
@@ -214,9 +223,10 @@ func (t *transport) Limits(id *nvme.IdentifyController) nvme.Limits {
 	return nvme.Limits{MaxTransfer: 1 << 30, Fabrics: true, ControllerID: uint16(t.cntlid.Load())}
 }
 
-// resolve turns the address into a list to try in order. I/O queues go where
-// the admin queue went.
-func (t *transport) resolve(ctx context.Context, admin bool) ([]netip.AddrPort, error) {
+// resolve turns the address into a list to try in order, of the families that
+// were asked for and that the local address, if there is one, can reach. I/O
+// queues go where the admin queue went.
+func (t *transport) resolve(ctx context.Context, admin bool, local netip.AddrPort) ([]netip.AddrPort, error) {
 	if p := t.remotes.Load(); p != nil && !admin {
 		return *p, nil
 	}
@@ -239,12 +249,13 @@ func (t *transport) resolve(ctx context.Context, admin bool) ([]netip.AddrPort, 
 	}
 	var list []netip.AddrPort
 	for _, a := range all {
-		if t.addr.Family == "" || (t.addr.Family == "ipv4") == a.Addr().Is4() {
+		is4 := a.Addr().Is4()
+		if (t.addr.Family == "" || (t.addr.Family == "ipv4") == is4) && (!local.IsValid() || local.Addr().Is4() == is4) {
 			list = append(list, a)
 		}
 	}
 	if len(list) == 0 {
-		return nil, fmt.Errorf("%w: %s has no %s address", nvme.ErrAddress, host, t.addr.Family)
+		return nil, fmt.Errorf("%w: %s has no address of the family of adrfam and host_traddr", nvme.ErrAddress, host)
 	}
 	t.remotes.Store(&list)
 	return list, nil

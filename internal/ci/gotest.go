@@ -84,7 +84,7 @@ func runGoTest(ctx context.Context, argv []string, w io.Writer) (tally, error) {
 	}
 	t, readErr := readEvents(out, w)
 	if err := cmd.Wait(); err != nil {
-		return t, fmt.Errorf("%s: %w", strings.Join(argv, " "), err)
+		return t, fmt.Errorf("go test: %w", err)
 	}
 	return t, readErr
 }

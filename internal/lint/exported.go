@@ -45,7 +45,7 @@ func CheckDocs(t *Tree) []Problem {
 }
 
 // fieldDocs matches the structs whose fields need comments.
-var fieldDocs = regexp.MustCompile(`(Config|Options|Stats|Listener)$`)
+var fieldDocs = regexp.MustCompile(`^Config$|(Options|Stats|Listener)$`)
 
 // plainMethods say all in their name.
 var plainMethods = map[string]bool{"Error": true, "String": true, "Unwrap": true}

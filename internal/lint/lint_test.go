@@ -93,6 +93,7 @@ func TestSkips(t *testing.T)    { report(t, CheckSkips(module(t))) }
 func TestDocs(t *testing.T)     { report(t, CheckDocs(module(t))) }
 func TestText(t *testing.T)     { report(t, CheckText(module(t))) }
 func TestSize(t *testing.T)     { report(t, CheckSize(module(t))) }
+func TestLinks(t *testing.T)    { report(t, CheckLinks(module(t))) }
 func TestMarkdown(t *testing.T) { report(t, CheckMarkdown(module(t), gates)) }
 
 func TestHot(t *testing.T) {

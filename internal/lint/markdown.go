@@ -3,6 +3,8 @@ package lint
 import (
 	"bytes"
 	"fmt"
+	"path"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -118,4 +120,31 @@ func checkBlock(t *Tree, b Block, gates []string) string {
 		return fmt.Sprintf("differs from %s", file)
 	}
 	return ""
+}
+
+var mdLink = regexp.MustCompile(`\]\(([^)\s]+)\)`)
+
+// CheckLinks reports links of pages to files that are not in the tree. Links
+// to other hosts are not followed.
+func CheckLinks(t *Tree) []Problem {
+	var ps []Problem
+	for _, f := range t.Files {
+		if !strings.HasSuffix(f.Path, ".md") {
+			continue
+		}
+		n := 0
+		for line := range bytes.Lines(f.Src) {
+			n++
+			for _, m := range mdLink.FindAllSubmatch(line, -1) {
+				to, _, _ := strings.Cut(string(m[1]), "#")
+				if to == "" || strings.Contains(to, ":") {
+					continue
+				}
+				if to = path.Join(f.Dir(), to); t.File(to) == nil && !t.isDir(to) {
+					ps = append(ps, Problem{f.Path, n, fmt.Sprintf("link to %s, which is not there", to)})
+				}
+			}
+		}
+	}
+	return ps
 }

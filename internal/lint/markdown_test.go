@@ -74,3 +74,11 @@ func TestMarkdownReports(t *testing.T) {
 		})
 	}
 }
+
+func TestLinksReports(t *testing.T) {
+	tr := tree(t, map[string]string{
+		"README.md":      "[a](docs/design.md#part), [b](docs) and [c](https://example.com/x)\n[d](docs/gone.md), [e](gone) [f](#here)\n",
+		"docs/design.md": "[up](../README.md) and [wrong](README.md)\n",
+	})
+	expect(t, CheckLinks(tr), "README.md:2: link to docs/gone.md", "README.md:2: link to gone", "docs/design.md:1: link to docs/README.md")
+}

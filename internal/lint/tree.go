@@ -8,6 +8,7 @@ import (
 	"go/token"
 	"io/fs"
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -136,6 +137,11 @@ func (t *Tree) File(path string) *File {
 		}
 	}
 	return nil
+}
+
+// isDir reports whether there are files below that path.
+func (t *Tree) isDir(path string) bool {
+	return slices.ContainsFunc(t.Files, func(f *File) bool { return under(f.Dir(), path) })
 }
 
 // rel strips the module path off an import path; ok is false for imports of

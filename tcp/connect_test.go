@@ -1,0 +1,269 @@
+package tcp_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/qpoll/qpoll/nvme"
+	"github.com/qpoll/qpoll/tcp"
+	"github.com/qpoll/qpoll/tcp/pdu"
+	"github.com/qpoll/qpoll/tcp/tcptest"
+)
+
+// wantRejected checks for a rejected Connect.
+func wantRejected(t *testing.T, err error, st nvme.Status, queue int, words string) {
+	t.Helper()
+	var e *tcp.ConnectError
+	var op *nvme.OpError
+	if !errors.As(err, &e) || !errors.As(err, &op) {
+		t.Fatalf("the error is %v, want a *tcp.ConnectError in an *nvme.OpError", err)
+	}
+	if e.Status.Code() != st || !errors.Is(err, st) || op.Queue != queue || !strings.Contains(err.Error(), words) {
+		t.Errorf("the error is %v (queue %d), want %v, queue %d, and %q in it", err, op.Queue, st, queue, words)
+	}
+}
+
+// The controller does not know the subsystem, or the host.
+func TestConnectRejected(t *testing.T) {
+	t.Run("wrong subsystem", func(t *testing.T) {
+		f := setup(t, &tcptest.Controller{SubNQN: "nqn.2014-08.org.example:other"}, nil)
+		err := f.connect()
+		wantRejected(t, err, nvme.StatusConnectInvalidParameters, 0, "subsystem NQN")
+		var e *tcp.ConnectError
+		if errors.As(err, &e) && e.Parameter != (nvme.InvalidParameter{Offset: 256, InData: true}) {
+			t.Errorf("parameter %+v", e.Parameter)
+		}
+	})
+	t.Run("host not allowed", func(t *testing.T) {
+		f := setup(t, &tcptest.Controller{HostNQN: "nqn.2014-08.org.example:other"}, nil)
+		wantRejected(t, f.connect(), nvme.StatusConnectInvalidHost, 0, "connect")
+	})
+	for _, st := range []nvme.Status{
+		nvme.StatusConnectIncompatibleFormat | nvme.StatusDNR, nvme.StatusConnectControllerBusy, nvme.StatusConnectRestartDiscovery,
+		nvme.StatusInvalidQueueType, nvme.StatusAuthenticationRequired | nvme.StatusDNR, nvme.StatusInternalError,
+		nvme.StatusInvalidField | nvme.StatusDNR, nvme.MakeStatus(nvme.SCTVendor, 0xff), nvme.MakeStatus(5, 0x55),
+	} {
+		for _, queue := range []uint16{0, 1} {
+			t.Run(fmt.Sprintf("%#x on queue %d", uint16(st), queue), func(t *testing.T) {
+				k, _ := disk(64)
+				k.Override = func(r *tcptest.Request) bool {
+					cc, err := nvme.ParseConnect(&r.Cmd)
+					if err != nil || cc.QID != queue {
+						return false
+					}
+					r.Complete(st, 0)
+					return true
+				}
+				f := setup(t, k, nil)
+				err := f.connect()
+				if queue == 1 {
+					if err != nil {
+						t.Fatal(err)
+					}
+					_, err = f.c.OpenQueue(f.ctx(), f.p, nvme.QueueConfig{})
+				}
+				wantRejected(t, err, st.Code(), int(queue), "Connect rejected")
+				if queue == 1 { // the queue identifier is free again
+					k.Override = nil
+				}
+			})
+		}
+	}
+}
+
+// A controller that wants authentication, or a secure channel.
+func TestConnectAuthentication(t *testing.T) {
+	for _, resp := range []nvme.ConnectResponse{{AuthRequired: true}, {SecureRequired: true}, {AuthRequired: true, SecureRequired: true}} {
+		k := &tcptest.Controller{Override: func(r *tcptest.Request) bool {
+			if r.Cmd.Opcode != nvme.OpFabrics {
+				return false
+			}
+			r.Complete(nvme.StatusSuccess, resp.Result())
+			return true
+		}}
+		f := setup(t, k, nil)
+		if err := f.connect(); !errors.Is(err, tcp.ErrAuthentication) || !errors.Is(err, nvme.ErrUnsupported) {
+			t.Errorf("%+v: %v, want ErrAuthentication", resp, err)
+		}
+	}
+}
+
+// A controller that insists on submission queue flow control gets it, on all
+// queues, and SUCCESS is no longer taken.
+func TestConnectFlowControlInsisted(t *testing.T) {
+	for _, from := range []uint16{0, 1} { // the first queue on which it does
+		t.Run(fmt.Sprint(from), func(t *testing.T) {
+			k, _ := disk(64)
+			var declined atomic.Int32
+			k.Override = func(r *tcptest.Request) bool {
+				cc, err := nvme.ParseConnect(&r.Cmd)
+				if err != nil || cc.QID < from || cc.Attributes&nvme.ConnectDisableFlowControl == 0 {
+					return false
+				}
+				declined.Add(1)
+				r.Complete(nvme.StatusConnectInvalidParameters|nvme.StatusDNR, nvme.InvalidParameter{Offset: 46}.Result())
+				return true
+			}
+			f := open(t, k)
+			errs := make(chan error, 3)
+			for range 3 { // at once
+				go func() {
+					_, err := f.c.OpenQueue(f.ctx(), f.p, nvme.QueueConfig{})
+					errs <- err
+				}()
+			}
+			for range 3 {
+				if err := <-errs; err != nil {
+					t.Error(err)
+				}
+			}
+			wantWorks(t, f)
+			if n := declined.Load(); n < 1 || n > 3 {
+				t.Errorf("declined %d times", n)
+			}
+		})
+	}
+}
+
+// Parameters that the host asks for, and what it takes when it asks for them.
+func TestICReq(t *testing.T) {
+	for _, cfg := range []tcp.Config{{}, {HPDA: 31, MaxR2T: 1}, {HPDA: 7, MaxR2T: 128, HeaderDigest: true}, {DataDigest: true, MaxR2T: 2}} {
+		reqs := make(chan pdu.ICReqFields, 1)
+		newRig(t, rigConfig{tcp: cfg, script: func(c *tcptest.Conn) {
+			reqs <- c.Handshake(pdu.ICRespFields{HDGST: cfg.HeaderDigest, DDGST: cfg.DataDigest})
+			c.AcceptConnect(1)
+			c.HandOver()
+		}})
+		r2ts := uint32(7) // the default is 8
+		if cfg.MaxR2T != 0 {
+			r2ts = uint32(cfg.MaxR2T - 1)
+		}
+		want := pdu.ICReqFields{HPDA: cfg.HPDA, HDGST: cfg.HeaderDigest, DDGST: cfg.DataDigest, MAXR2T: r2ts}
+		if got := <-reqs; got != want {
+			t.Errorf("ICReq %+v, want %+v", got, want)
+		}
+	}
+}
+
+// Data to the host has to lie as HPDA says; more padding than needed is
+// allowed.
+func TestAlignmentToHost(t *testing.T) {
+	for _, tt := range []struct {
+		hpda uint8
+		pdo  int
+		ok   bool
+	}{
+		{0, 24, true}, {0, 28, true}, {0, 144, true}, {0, 26, false}, {0, 20, false}, {0, 148, false},
+		{7, 32, true}, {7, 64, true}, {7, 128, true}, {7, 24, false}, {7, 36, false}, {7, 160, false},
+		{31, 128, true}, {31, 64, false}, {31, 0, false},
+	} {
+		t.Run(fmt.Sprintf("HPDA=%d,PDO=%d", tt.hpda, tt.pdo), func(t *testing.T) {
+			r := newRig(t, rigConfig{tcp: tcp.Config{HPDA: tt.hpda}})
+			buf, data := make([]byte, 512), pattern(make([]byte, 512), 1)
+			o := r.read(buf, 0)
+			q := r.command(nvme.OpRead)
+			b := r.peer.C2HData(pdu.LastPDU|pdu.Success, q.Cmd.CID, 0, data)
+			h := (*pdu.Common)(b)
+			// The header, as much padding as it takes, and the data.
+			head := append([]byte(nil), b[:24]...)
+			(*pdu.Common)(head).SetPDO(uint8(tt.pdo))
+			(*pdu.Common)(head).SetPLEN(h.PLEN() - uint32(h.PDO()) + uint32(tt.pdo))
+			stream := append(head, make([]byte, max(tt.pdo-24, 0))...)
+			stream = append(stream, data...)
+			if !tt.ok {
+				r.feed(stream[:24])
+				wantPDUError(t, r.lost(), pdu.TypeC2HData, pdu.FESInvalidHeaderField, 3)
+				r.peer.ExpectTermReq(pdu.FESInvalidHeaderField, 3)
+				wantAborted(r)
+				return
+			}
+			r.feed(stream, 10, 25, 30)
+			o.want(t, nvme.StatusSuccess)
+			if string(buf) != string(data) {
+				t.Error("data differs")
+			}
+		})
+	}
+}
+
+// The controller may have as many R2Ts outstanding for a command as MAXR2T
+// says, for each of several commands, and no more.
+func TestMaxR2T(t *testing.T) {
+	for _, limit := range []int{1, 2, 8, 128} {
+		t.Run(fmt.Sprint(limit), func(t *testing.T) {
+			r := newRig(t, clogRig(rigConfig{tcp: tcp.Config{MaxR2T: limit}}))
+			large, q, data := clog(r, clogSize) // so that answers wait
+			in := sink{c: r.peer}
+			in.expect(q.Cmd.CID, data, 0x10, clogSize)
+			var cids []uint16
+			for i := range 3 {
+				small := pattern(make([]byte, 129*512), uint64(i))
+				lba := uint64(1000 * (i + 1))
+				r.write(small, lba)
+				cid := r.cid(lba)
+				cids = append(cids, cid)
+				for n := range limit {
+					r.feed(r.peer.R2T(cid, uint16(n), uint32(n*512), 512))
+					in.expect(cid, small, uint16(n), uint32((n+1)*512))
+				}
+				if limit < 129 && i == 2 {
+					break
+				}
+			}
+			if limit == 2 { // one more than that
+				r.feed(r.peer.R2T(cids[1], 77, 1024, 512))
+				wantPDUError(t, r.lost(), pdu.TypeR2T, pdu.FESR2TLimitExceeded, 0)
+				wantAborted(r)
+				return
+			}
+			r.while(func(context.Context) error { return in.takeAll() })
+			if len(in.seen) != 3 {
+				t.Errorf("%d capsules", len(in.seen))
+			}
+			// With all of them answered, there is room for as many again.
+			for i, cid := range cids {
+				for n := range limit {
+					if at := limit + n; at < 129 {
+						r.feed(r.peer.R2T(cid, uint16(at), uint32(at*512), 512))
+						in.expect(cid, pattern(make([]byte, 129*512), uint64(i)), uint16(at), uint32((at+1)*512))
+					}
+				}
+			}
+			r.while(func(context.Context) error { return in.takeAll() })
+			for _, cid := range cids {
+				r.feed(r.peer.CapsuleResp(&nvme.Completion{CID: cid, StatusPhase: uint16(nvme.StatusWriteFault) << 1}))
+			}
+			r.feed(q.Response(0, 0))
+			large.want(t, nvme.StatusSuccess)
+			for _, o := range r.ops[1:] {
+				o.want(t, nvme.StatusWriteFault)
+			}
+		})
+	}
+}
+
+// The context of Open ends an attempt at once, wherever it is.
+func TestConnectCancelled(t *testing.T) {
+	for name, script := range map[string]tcptest.Script{
+		"accepted":   func(c *tcptest.Conn) { c.Stall() },
+		"handshake":  func(c *tcptest.Conn) { c.ExpectICReq(); c.Stall() },
+		"connect":    func(c *tcptest.Conn) { c.Handshake(pdu.ICRespFields{}); c.Stall() },
+		"properties": func(c *tcptest.Conn) { c.Handshake(pdu.ICRespFields{}); c.AcceptConnect(1); c.Stall() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			f := setup(t, nil, script)
+			ctx, cancel := context.WithCancelCause(context.Background())
+			cause := errors.New("changed my mind")
+			time.AfterFunc(20*time.Millisecond, func() { cancel(cause) })
+			_, err := nvme.Open(ctx, f.srv.Address(subNQN), &nvme.Config{Poller: f.p, HostNQN: hostNQN, ConnectTimeout: time.Hour})
+			if !errors.Is(err, cause) {
+				t.Errorf("%v, want the cause of the cancellation", err)
+			}
+		})
+	}
+}
