@@ -171,6 +171,8 @@ func (c *Controller) blockingQueue(ctx context.Context) (*QueuePair, error) {
 	if qp := b.qp.Load(); qp != nil {
 		return qp, nil
 	}
+	ctx, cancel := c.fast.context(ctx)
+	defer cancel()
 	select {
 	case b.turn <- struct{}{}:
 	case <-ctx.Done():

@@ -49,6 +49,7 @@ type Controller struct {
 	async    asyncState
 	alive    keepAlive
 	aborts   aborter
+	fast     fastFail
 }
 
 // ErrOnCore: a call that waits was made on the core it would wait for.

@@ -159,21 +159,6 @@ func permanent(err error) bool {
 	return errors.As(err, &st) && st.DNR() || errors.Is(err, ErrUnsupported)
 }
 
-func (c *Controller) startFastFail() (stop func()) {
-	if c.cfg.FastIOFailTimeout < 0 {
-		return func() {}
-	}
-	t := time.AfterFunc(c.cfg.FastIOFailTimeout, func() {
-		if c.State() == StateLive {
-			return
-		}
-		for _, q := range c.ioQueues() {
-			_ = q.p.Post(q.setFailFast)
-		}
-	})
-	return func() { t.Stop() }
-}
-
 // connect brings up the admin queue, the controller, and the I/O queues that
 // there are; nothing goes live yet.
 func (c *Controller) connect(ctx context.Context) error {

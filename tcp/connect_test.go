@@ -51,9 +51,10 @@ func TestConnectRejected(t *testing.T) {
 		for _, queue := range []uint16{0, 1} {
 			t.Run(fmt.Sprintf("%#x on queue %d", uint16(st), queue), func(t *testing.T) {
 				k, _ := disk(64)
+				var willing atomic.Bool
 				k.Override = func(r *tcptest.Request) bool {
 					cc, err := nvme.ParseConnect(&r.Cmd)
-					if err != nil || cc.QID != queue {
+					if err != nil || cc.QID != queue || willing.Load() {
 						return false
 					}
 					r.Complete(st, 0)
@@ -69,7 +70,10 @@ func TestConnectRejected(t *testing.T) {
 				}
 				wantRejected(t, err, st.Code(), int(queue), "Connect rejected")
 				if queue == 1 { // the queue identifier is free again
-					k.Override = nil
+					willing.Store(true)
+					if q, err := f.c.OpenQueue(f.ctx(), f.p, nvme.QueueConfig{}); err != nil || q.ID() != 1 {
+						t.Errorf("the next queue: %v", err)
+					}
 				}
 			})
 		}

@@ -35,3 +35,14 @@ const (
 	CopyBelow  = copyBelow
 	DirectFrom = directFrom
 )
+
+// SwapFD has the connection use another socket, and returns the one it had.
+func SwapFD(qp *nvme.QueuePair, fd int) int {
+	c := qp.Transport().(*conn)
+	old := c.fd
+	c.fd = fd
+	return old
+}
+
+// Pieces returns how many pieces the send queue has room for.
+func Pieces(qp *nvme.QueuePair) int { return cap(qp.Transport().(*conn).tx.iov) }

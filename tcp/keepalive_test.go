@@ -159,7 +159,7 @@ func TestKeepAliveLost(t *testing.T) {
 			default:
 			}
 		}
-		for range 6 { // at the latest half the timeout later
+		for s := 10; s <= 15 && f.c.State() == nvme.StateLive && len(lost) == 0; s++ { // at the latest half the timeout later
 			ck.advance(time.Second)
 		}
 		err := <-lost

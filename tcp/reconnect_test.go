@@ -343,25 +343,32 @@ func TestReconnectOtherNamespace(t *testing.T) {
 // While there is no connection, properties cannot be read, and that is an error
 // at once.
 func TestPropertyWithoutConnection(t *testing.T) {
-	k, _ := disk(64)
-	f := open(t, k, quickReconnect)
-	f.lose()
-	for range 3 {
-		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		_, err := f.c.Property(ctx, nvme.RegCSTS, 4)
-		if err == nil || ctx.Err() != nil {
-			t.Errorf("%v, want an error before the context ends", err)
-		}
-		if err := f.c.SetProperty(ctx, nvme.RegCC, 4, 0); err == nil || ctx.Err() != nil {
-			t.Errorf("%v, want an error before the context ends", err)
-		}
-		cancel()
+	for _, delay := range []time.Duration{time.Millisecond, time.Hour} {
+		t.Run(delay.String(), func(t *testing.T) {
+			k, _ := disk(64)
+			f := open(t, k, func(cfg *nvme.Config) { cfg.ReconnectDelay = delay })
+			f.lose()
+			for range 3 {
+				ctx, cancel := context.WithTimeout(context.Background(), patience)
+				_, err := f.c.Property(ctx, nvme.RegCSTS, 4)
+				if err == nil || ctx.Err() != nil {
+					t.Errorf("%v, want an error before the context ends", err)
+				}
+				if err := f.c.SetProperty(ctx, nvme.RegCC, 4, 0); err == nil || ctx.Err() != nil {
+					t.Errorf("%v, want an error before the context ends", err)
+				}
+				cancel()
+			}
+			if delay == time.Hour {
+				return
+			}
+			f.comeBack()
+			if v, err := f.c.Property(f.ctx(), nvme.RegCSTS, 4); err != nil || !nvme.CSTS(v).RDY() {
+				t.Errorf("CSTS %v, %v", nvme.CSTS(v), err)
+			}
+			wantWorks(t, f)
+		})
 	}
-	f.comeBack()
-	if v, err := f.c.Property(f.ctx(), nvme.RegCSTS, 4); err != nil || !nvme.CSTS(v).RDY() {
-		t.Errorf("CSTS %v, %v", nvme.CSTS(v), err)
-	}
-	wantWorks(t, f)
 }
 
 // A reset on request replays what is in flight.

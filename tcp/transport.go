@@ -36,7 +36,7 @@ type transport struct {
 	// flowControl: submission queue flow control stays on, by choice or
 	// because the controller insists.
 	flowControl atomic.Bool
-	admin       *nvme.QueuePair
+	admin       atomic.Pointer[nvme.QueuePair]
 	remotes     atomic.Pointer[[]netip.AddrPort] // what the last queue 0 connected to, first
 
 	mu        sync.Mutex
@@ -121,7 +121,7 @@ func (t *transport) Connect(ctx context.Context, qp *nvme.QueuePair) error {
 		return err
 	}
 	if qp.ID() == 0 {
-		t.admin = qp
+		t.admin.Store(qp)
 		t.cntlid.Store(0xffff)
 		t.icd.Store(0)
 	}
@@ -189,7 +189,7 @@ func (t *transport) Disconnect(_ context.Context, qp *nvme.QueuePair) error {
 // Property implements nvme.Transport with a fabrics Property Get.
 func (t *transport) Property(ctx context.Context, offset uint32, size int) (uint64, error) {
 	cmd := nvme.PropertyGetCommand{Offset: offset, Size: size}.Command()
-	cpl, err := t.admin.DoInternal(ctx, &cmd, nil)
+	cpl, err := t.admin.Load().DoInternal(ctx, &cmd, nil)
 	if err != nil {
 		return 0, err
 	}
@@ -202,7 +202,7 @@ func (t *transport) Property(ctx context.Context, offset uint32, size int) (uint
 // SetProperty implements nvme.Transport with a fabrics Property Set.
 func (t *transport) SetProperty(ctx context.Context, offset uint32, size int, v uint64) error {
 	cmd := nvme.PropertySetCommand{Offset: offset, Size: size, Value: v}.Command()
-	_, err := t.admin.DoInternal(ctx, &cmd, nil)
+	_, err := t.admin.Load().DoInternal(ctx, &cmd, nil)
 	return err
 }
 

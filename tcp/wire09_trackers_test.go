@@ -145,8 +145,8 @@ func TestWireCase09AdminQueue(t *testing.T) {
 		r.Complete(nvme.StatusSuccess, 0)
 		return true
 	}
-	f := open(t, k, quickReconnect, func(cfg *nvme.Config) { cfg.AdminQueueSize = 16 })
-	const n = 40 // more than there is room for
+	f := open(t, k, quickReconnect, func(cfg *nvme.Config) { cfg.AdminQueueSize = 32 })
+	const n = 64 // more than there is room for
 	errs := make(chan error, n)
 	for range n {
 		go func() {

@@ -217,8 +217,8 @@ func (c *Conn) CloseWrite() { _ = c.nc.CloseWrite() }
 // Reset breaks the connection off: the peer gets a reset, and loses what it
 // has not yet read.
 func (c *Conn) Reset() {
+	c.reset() // before the script can end, which closes in order
 	c.once.Do(func() { close(c.done) })
-	c.reset()
 }
 
 func (c *Conn) reset() {
