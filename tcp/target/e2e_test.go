@@ -120,27 +120,21 @@ func TestInitiator(t *testing.T) {
 func TestInitiatorReconnects(t *testing.T) {
 	cfg := oneNamespace(backend.NewLatency(backend.NewHeap(256<<10), 200*time.Microsecond))
 	r := run(t, cfg, &nvme.Config{ReconnectDelay: 10 * time.Millisecond})
-	stop := make(chan struct{})
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for {
-			select {
-			case <-stop:
-				return
-			case <-time.After(20 * time.Millisecond):
-			}
+	for range 8 {
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			time.Sleep(2 * time.Millisecond) // somewhere within the exercise
 			if err := r.target.Stop(); err != nil {
 				t.Error(err)
 			}
 			if err := r.target.Restart(); err != nil {
 				t.Error(err)
 			}
-		}
-	}()
-	defer func() { <-done }()
-	defer close(stop)
-	r.exercise(t, 100)
+		}()
+		r.exercise(t, 10)
+		<-done
+	}
 }
 
 // TestInitiatorSeesChanges has the initiator told of what happens to
