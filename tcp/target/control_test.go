@@ -286,7 +286,7 @@ func hammer(t *testing.T, tgt *target.Target, i int) {
 	defer admin.close()
 	q := admin.queue(connectOptions{}, pdu.ICReqFields{DDGST: i%2 == 0})
 	defer q.close()
-	for round := range byte(30) {
+	for round := range byte(10) {
 		data := pattern(round, 8*512)
 		w, r := write(uint64(i)*8, 8), read(uint64(i)*8, 8)
 		w.NSID, r.NSID = 1+uint32(round%2), 1+uint32(round%2)

@@ -155,8 +155,8 @@ func TestTerminateBehindData(t *testing.T) {
 	cfg.Limits.Linger = time.Hour
 	l := newLab(t, cfg)
 	_, q := l.io(connectOptions{}, pdu.ICReqFields{})
-	for range 8 {
-		q.post(read(0, 2048), nil, 1<<20)
+	for range 2 {
+		q.post(read(0, 512), nil, 256<<10)
 	}
 	for range 100 {
 		l.step()
@@ -170,7 +170,7 @@ func TestTerminateBehindData(t *testing.T) {
 		}
 		total += len(p.Data)
 	}
-	if total == 0 || total > 8<<20 {
+	if total == 0 || total > 512<<10 {
 		t.Errorf("%d bytes of data before the TermReq", total)
 	}
 	q.closed()

@@ -66,7 +66,7 @@ func TestSendQueue(t *testing.T) {
 	q.grow(4<<10, 32)
 	var m sendModel
 	refused := 0
-	for range 200000 {
+	for range 40000 {
 		switch r.IntN(6) {
 		case 0, 1:
 			n := 1 + r.IntN(headerRoom)
