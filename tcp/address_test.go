@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"strings"
 	"syscall"
 	"testing"
@@ -22,6 +23,13 @@ func remotes(ch chan<- string) tcptest.Script {
 		ch <- host
 		new(tcptest.Controller).Serve(c)
 	}
+}
+
+func loopback(network string) netip.Addr {
+	if network == "tcp6" {
+		return netip.IPv6Loopback()
+	}
+	return netip.AddrFrom4([4]byte{127, 0, 0, 1})
 }
 
 // Every way of writing where a controller is, to a server on IPv4 and to one
@@ -49,7 +57,7 @@ func TestAddress(t *testing.T) {
 		t.Run(tt.network+" "+tt.format, func(t *testing.T) {
 			ch := make(chan string, 4)
 			f := setup(t, nil, remotes(ch))
-			f.srv = tcptest.New(t, remotes(ch), &tcptest.Config{Network: tt.network})
+			f.srv = tcptest.New(t, remotes(ch), &tcptest.Config{Addr: loopback(tt.network)})
 			if err := f.connectTo(fmt.Sprintf(tt.format, f.srv.Addr().Port()), nil); err != nil {
 				t.Fatal(err)
 			}
@@ -224,7 +232,7 @@ func TestSecondAddress(t *testing.T) {
 		}
 		k, _ := disk(64)
 		f := setup(t, k, nil)
-		f.srv = tcptest.NewController(t, k, &tcptest.Config{Network: network})
+		f.srv = tcptest.NewController(t, k, &tcptest.Config{Addr: loopback(network)})
 		err := f.connectTo(fmt.Sprintf("traddr:localhost trsvcid:%d subnqn:%s", f.srv.Addr().Port(), subNQN), nil)
 		if !listed {
 			if !errors.Is(err, syscall.ECONNREFUSED) {
