@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -122,82 +123,91 @@ func TestWriteManyElements(t *testing.T) {
 }
 
 // Small commands of all sizes pass through the header memory many times over,
-// while the peer reads at its own pace and the socket takes what it likes.
+// while the peer reads at its own pace, stops at times until that memory is
+// full, and the socket takes what it likes.
 func TestHeaderMemoryWraps(t *testing.T) {
 	for _, digests := range []bool{false, true} {
 		cfg := digestRig(digests, digests)
-		cfg.size, cfg.inCapsule, cfg.peerBuffer = 512, 8192, 64<<10
-		cfg.tcp.SendBuffer, cfg.icresp.CPDA = 32<<10, 15
+		cfg.size, cfg.inCapsule, cfg.peerBuffer = 2048, 8192, 64<<10
+		cfg.tcp.SendBuffer, cfg.icresp.CPDA = 128<<10, 15
 		r := newRig(t, cfg)
 		rnd := rand.New(rand.NewPCG(7, 7))
 		data := pattern(make([]byte, 8192), 1)
-		const total = 12 * tcp.TxMemory
-		var want []uint32 // lengths of the writes in flight, in order
-		sent, backlogged, full := 0, 0, 0
-		in := make(chan error, 1)
-		lengths := make(chan uint32, 1<<16)
-		go func() {
-			in <- func() error {
-				for n := range lengths {
-					p, err := r.peer.Next()
-					if err != nil {
-						return err
-					}
-					cmd := tcptest.Command(&p)
-					if lba, _ := tcptest.LBA(&cmd); lba != uint64(n>>16) || len(p.Data) != int(n&0xffff) {
-						return fmt.Errorf("write at %d of %d bytes, want at %d of %d", lba, len(p.Data), n>>16, n&0xffff)
-					}
-					if !bytes.Equal(p.Data, data[:len(p.Data)]) {
-						return fmt.Errorf("write at %d of %d bytes: data differs", n>>16, len(p.Data))
-					}
-					r.peer.Send(r.peer.CapsuleResp(&nvme.Completion{CID: cmd.CID}))
-					if rnd := n % 37; rnd == 0 {
-						time.Sleep(200 * time.Microsecond)
-					}
-				}
-				return nil
-			}()
-		}()
-		for sent < total {
-			n := 512 * (1 + rnd.IntN(3))
-			if rnd.IntN(8) == 0 {
+		w := &writes{c: r.peer, data: data, lengths: make(chan uint32, 1<<16)}
+		ended := make(chan error, 1)
+		go func() { ended <- w.check() }()
+		submit := func() bool {
+			n := 512
+			if rnd.IntN(4) == 0 {
 				n = 512 * (1 + rnd.IntN(16))
 			}
-			lba := uint64(len(want) % 60_000)
-			o := newOp("write %d", len(want))
-			switch err := r.q.Write(data[:n], lba, uint32(n/512), opDone, o); {
-			case errors.Is(err, nvme.ErrQueueFull):
-				full++
-				r.poll()
-				continue
-			case err != nil:
-				t.Fatal(err)
+			lba := uint64(len(r.ops))
+			o := newOp("write %d of %d bytes", lba, n)
+			err := r.q.Write(data[:n], lba, uint32(n/512), opDone, o)
+			if errors.Is(err, nvme.ErrQueueFull) {
+				return false
 			}
+			r.must(err)
 			r.ops = append(r.ops, o)
-			want = append(want, uint32(lba)<<16|uint32(n))
-			lengths <- want[len(want)-1]
-			if tcp.Backlog(r.qp) > 0 {
-				backlogged++
-			}
-			if sent += 200; n < tcp.CopyBelow {
-				sent += n
-			}
-			if rnd.IntN(20) == 0 {
-				r.poll()
-			}
+			w.lengths <- uint32(lba)<<16 | uint32(n)
+			return true
 		}
-		close(lengths)
-		r.until("completions", func() bool { return r.qp.InFlight() == 0 })
-		if err := <-in; err != nil {
+		for range 5 {
+			w.paused.Store(true)
+			for tcp.Backlog(r.qp) < 50 {
+				if !submit() {
+					t.Fatal("the queue was full before the header memory was")
+				}
+				if rnd.IntN(20) == 0 {
+					r.poll()
+				}
+			}
+			w.paused.Store(false)
+			for range 1000 {
+				if !submit() || rnd.IntN(10) == 0 {
+					r.poll()
+				}
+			}
+			r.until("completions", func() bool { return r.qp.InFlight() == 0 })
+		}
+		close(w.lengths)
+		if err := <-ended; err != nil {
 			t.Fatal(err)
 		}
 		for _, o := range r.ops {
 			o.want(t, nvme.StatusSuccess)
 		}
-		if backlogged == 0 || full == 0 {
-			t.Errorf("%d times in the backlog, %d times full: the memory was never short", backlogged, full)
-		}
 	}
+}
+
+// writes is a peer that expects writes, told by lengths as LBA and length, and
+// completes them.
+type writes struct {
+	c       *tcptest.Conn
+	data    []byte
+	lengths chan uint32
+	paused  atomic.Bool
+}
+
+func (w *writes) check() error {
+	for n := range w.lengths {
+		for w.paused.Load() {
+			time.Sleep(50 * time.Microsecond)
+		}
+		p, err := w.c.Next()
+		if err != nil {
+			return err
+		}
+		cmd := tcptest.Command(&p)
+		if lba, _ := tcptest.LBA(&cmd); lba != uint64(n>>16) || len(p.Data) != int(n&0xffff) {
+			return fmt.Errorf("write at %d of %d bytes, want at %d of %d", lba, len(p.Data), n>>16, n&0xffff)
+		}
+		if !bytes.Equal(p.Data, w.data[:len(p.Data)]) {
+			return fmt.Errorf("write at %d of %d bytes: data differs", n>>16, len(p.Data))
+		}
+		w.c.Send(w.c.CapsuleResp(&nvme.Completion{CID: cmd.CID}))
+	}
+	return nil
 }
 
 // What waits for header memory goes out in order, data by reference among it.
