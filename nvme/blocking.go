@@ -227,7 +227,7 @@ func (ns *Namespace) do(ctx context.Context, s *syncOp) error {
 	if err := ctx.Err(); err != nil {
 		return ctxError(ctx)
 	}
-	if ns.c.p.OnCore() {
+	if ns.c.onCore() {
 		return ErrOnCore
 	}
 	qp, err := ns.c.blockingQueue(ctx)
@@ -247,7 +247,11 @@ func (ns *Namespace) do(ctx context.Context, s *syncOp) error {
 	if cancelled && (s.status.Code() == StatusAbortRequested || s.status.Code() == StatusCommandAbortedByHost) {
 		return ctxError(ctx)
 	}
-	return s.status.Err()
+	err = s.status.Err()
+	if s.status.IsPath() && ns.c.State() == StateDead {
+		err = fmt.Errorf("%w: %w", ns.c.dead(), err)
+	}
+	return err
 }
 
 func (s *syncOp) recycle() {

@@ -42,7 +42,9 @@ type Config struct {
 	// reconnect before they fail (Linux fast_io_fail_tmo). 0 or Forever: they
 	// wait until CtrlLossTimeout.
 	FastIOFailTimeout time.Duration
-	// ConnectTimeout bounds one attempt to connect and initialise. 0: 15 s.
+	// ConnectTimeout bounds one attempt to connect and initialise, opening
+	// included, beside the time that the controller asks for to get ready
+	// (CAP.TO). 0: 15 s. Forever: no bound.
 	ConnectTimeout time.Duration
 	// AdminTimeout is when an admin command is overdue and the controller
 	// gets reset. 0: 60 s. Forever: never.

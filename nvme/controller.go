@@ -24,26 +24,29 @@ type Controller struct {
 	shared bool // p is the process' shared poller
 	admin  *QueuePair
 
-	state  atomic.Uint32
-	id     atomic.Pointer[IdentifyController]
-	mu     sync.Mutex
-	cap    CAP
-	vs     VS
-	queues map[uint16]*QueuePair // I/O queue pairs by identifier
-	ns     map[uint32]*Namespace
-	limits Limits
-	nq     int           // I/O queues that the controller granted
-	epoch  uint64        // counts associations
-	err    error         // why it is dead
-	live   chan struct{} // closed while live, replaced when not
-	reset  []chan error  // callers of Reset
-	lastUp time.Time
+	state    atomic.Uint32
+	id       atomic.Pointer[IdentifyController]
+	mu       sync.Mutex
+	cap      CAP
+	vs       VS
+	queues   map[uint16]*QueuePair // I/O queue pairs by identifier
+	ns       map[uint32]*Namespace
+	limits   Limits
+	nq       int           // I/O queues that the controller granted
+	epoch    uint64        // counts associations
+	err      error         // why it is dead
+	changed  chan struct{} // closed, and replaced, when the state changes
+	reset    []chan error  // callers of Reset
+	lastUp   time.Time
+	patience *time.Timer // of the attempt to connect that is under way
 
 	blocking blockingQueue
-	lost     chan error // tokens for the manager
-	stop     chan struct{}
-	stopOnce sync.Once
-	done     chan struct{} // the manager has ended
+	lost     chan error      // tokens for the manager
+	life     context.Context // ends with Close
+	end      context.CancelCauseFunc
+	done     chan struct{}  // the manager has ended
+	users    sync.WaitGroup // see use
+	property chan struct{}  // holds one: the right to access a property
 	wg       sync.WaitGroup
 	events   dispatcher
 	async    asyncState
@@ -59,11 +62,10 @@ func openController(ctx context.Context, t Transport, cfg Config) (*Controller, 
 	c := &Controller{
 		cfg: cfg, t: t, p: cfg.Poller,
 		queues: map[uint16]*QueuePair{}, ns: map[uint32]*Namespace{},
-		live: make(chan struct{}), lost: make(chan error, 1),
-		stop: make(chan struct{}), done: make(chan struct{}),
+		changed: make(chan struct{}), lost: make(chan error, 1), done: make(chan struct{}),
 	}
-	c.blocking.turn = make(chan struct{}, 1)
-	c.async.init(c)
+	c.life, c.end = context.WithCancelCause(context.Background())
+	c.blocking.turn, c.property = make(chan struct{}, 1), make(chan struct{}, 1)
 	if c.p == nil {
 		p, err := acquireSharedPoller()
 		if err != nil {
@@ -84,28 +86,20 @@ func openController(ctx context.Context, t Transport, cfg Config) (*Controller, 
 		c.abandon()
 		return nil, c.opError("open", -1, err)
 	}
-	cctx, cancel := c.connectContext(ctx)
-	defer cancel()
-	if err := c.connect(cctx); err != nil {
-		c.takeDown()
-		c.removeQueue(c.admin, ErrClosed)
+	if err := c.connectPatiently(ctx); err != nil {
+		c.endQueue(c.admin, ErrClosed)
 		c.abandon()
 		return nil, err
 	}
+	c.async.init(c)
 	c.goLive()
 	go c.manage()
 	return c, nil
 }
 
-// connectContext bounds one attempt to connect.
-func (c *Controller) connectContext(ctx context.Context) (context.Context, context.CancelFunc) {
-	limit := c.cfg.ConnectTimeout
-	return context.WithTimeoutCause(ctx, limit, fmt.Errorf("%w: no connection within %v", ErrTimeout, limit))
-}
-
 // abandon gives back what a controller holds that never came up, or went.
 func (c *Controller) abandon() {
-	c.async.close()
+	c.end(ErrClosed)
 	c.t.Close()
 	if c.shared {
 		releaseSharedPoller()
@@ -131,21 +125,19 @@ func (c *Controller) removeQueue(q *QueuePair, err error) {
 // State returns the controller's state now.
 func (c *Controller) State() State { return State(c.state.Load()) }
 
-// setState changes the state and tells the listener.
+// setState changes the state and tells those who wait, and the listener.
 func (c *Controller) setState(to State, err error) {
+	c.mu.Lock()
 	from := State(c.state.Swap(uint32(to)))
 	if from == to {
+		c.mu.Unlock()
 		return
-	}
-	c.mu.Lock()
-	if to == StateLive {
-		close(c.live)
-	} else if from == StateLive {
-		c.live = make(chan struct{})
 	}
 	if to == StateDead {
 		c.err = err
 	}
+	close(c.changed)
+	c.changed = make(chan struct{})
 	c.mu.Unlock()
 	c.cfg.Logger.Info("controller state", "controller", c.t.Address(), "from", from.String(), "to", to.String(), "cause", err)
 	if f := c.cfg.Events.State; f != nil {
@@ -157,24 +149,30 @@ func (c *Controller) setState(to State, err error) {
 func (c *Controller) waitLive(ctx context.Context) error {
 	for {
 		c.mu.Lock()
-		ch, err := c.live, c.err
+		state, changed, err := c.State(), c.changed, c.err
 		c.mu.Unlock()
-		switch c.State() {
-		case StateLive:
-			return nil
-		case StateDead:
+		switch {
+		case state == StateDead:
 			return c.deadError(err)
-		case StateDeleting:
+		case c.life.Err() != nil:
 			return ErrClosed
+		case state == StateLive:
+			return nil
 		}
 		select {
-		case <-ch:
-		case <-c.done:
-		case <-c.stop:
+		case <-changed:
+		case <-c.life.Done():
 		case <-ctx.Done():
-			return fmt.Errorf("%w: %w", ErrNotLive, context.Cause(ctx))
+			return fmt.Errorf("%w: %w", ErrNotLive, ctxError(ctx))
 		}
 	}
+}
+
+// dead says why a dead controller is dead.
+func (c *Controller) dead() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.deadError(c.err)
 }
 
 func (c *Controller) deadError(err error) error {
@@ -229,7 +227,7 @@ func (c *Controller) ioQueues() []*QueuePair {
 	defer c.mu.Unlock()
 	var all []*QueuePair
 	for _, q := range c.queues {
-		if q != nil { // nil while it is being opened
+		if q.cold.link.open {
 			all = append(all, q)
 		}
 	}
@@ -253,10 +251,12 @@ func (c *Controller) opError(op string, queue int, err error) error {
 // shutdown notification, then the admin queue. It returns when all is quiet;
 // ctx bounds the politeness, not the cleaning up. Idempotent.
 func (c *Controller) Close(ctx context.Context) error {
-	if c.p.OnCore() {
+	if c.onCore() {
 		return ErrOnCore
 	}
-	c.stopOnce.Do(func() { close(c.stop) })
+	c.mu.Lock() // no use of the transport begins after the end; see use
+	c.end(ErrClosed)
+	c.mu.Unlock()
 	select {
 	case <-c.done:
 		return nil

@@ -31,7 +31,7 @@ func (c *Controller) abort(q *QueuePair, cid uint16, wait bool) {
 		return // the command ends with the connection
 	}
 	cmd := AbortCommand{SQID: q.cold.id, CID: cid}.Command()
-	if a.out < min(c.id.Load().AbortLimit(), maxAborts) && c.admin.PostInternal(&cmd, Data{}, abortDone, c) {
+	if a.out < min(c.id.Load().AbortLimit(), maxAborts) && c.admin.postOwn(&cmd, Data{}, 0, abortDone, c) == nil {
 		a.out++
 	} else if wait {
 		a.waiting = append(a.waiting, abortTarget{q, cid})

@@ -89,16 +89,15 @@ func ctxError(ctx context.Context) error {
 	return err
 }
 
-// DoInternal posts a command as PostInternal does and waits for it. For
-// transports; any goroutine but the poller's.
+// DoInternal posts a command as PostInternal does, on a queue that is connected,
+// and waits for it. For transports; any goroutine but the poller's.
 func (q *QueuePair) DoInternal(ctx context.Context, cmd *Command, buf []byte) (Completion, error) {
 	if q.p.OnCore() {
 		return Completion{}, ErrOnCore
 	}
 	k := newCall(q, cmd, buf)
 	err := post(ctx, q.p, func() {
-		if !q.PostInternal(&k.cmd, k.data, callDone, k) {
-			k.cpl.StatusPhase = uint16(StatusHostPathError) << 1
+		if k.err = q.postOwn(&k.cmd, k.data, 0, callDone, k); k.err != nil {
 			close(k.done)
 		}
 	})
@@ -119,7 +118,7 @@ func (c *Controller) Admin(ctx context.Context, cmd *Command, buf []byte) (Compl
 }
 
 func (c *Controller) passthrough(ctx context.Context, q *QueuePair, ns *Namespace, cmd *Command, buf []byte) (Completion, error) {
-	if q.p.OnCore() {
+	if c.onCore() {
 		return Completion{}, ErrOnCore
 	}
 	if err := c.checkTransfer(uint64(len(buf))); err != nil {
@@ -246,21 +245,38 @@ func (c *Controller) Abort(ctx context.Context, sqid, cid uint16) (bool, error) 
 	return uint32(cpl.Result)&AbortNotPerformed == 0, nil
 }
 
-// Property reads a controller property (register) of size 4 or 8 bytes.
-func (c *Controller) Property(ctx context.Context, offset uint32, size int) (uint64, error) {
-	if c.p.OnCore() {
-		return 0, ErrOnCore
-	}
-	v, err := c.t.Property(ctx, offset, size)
+// Property reads a controller property (register) of size 4 or 8 bytes. Over
+// fabrics that takes a connection, and it fails with ErrNotLive without one.
+func (c *Controller) Property(ctx context.Context, offset uint32, size int) (v uint64, err error) {
+	err = c.withProperty(ctx, func() error {
+		v, err = c.t.Property(ctx, offset, size)
+		return err
+	})
 	return v, c.opError(fmt.Sprintf("read property %#x", offset), 0, err)
 }
 
-// SetProperty writes a controller property (register).
+// SetProperty writes a controller property (register); see Property.
 func (c *Controller) SetProperty(ctx context.Context, offset uint32, size int, v uint64) error {
-	if c.p.OnCore() {
+	err := c.withProperty(ctx, func() error { return c.t.SetProperty(ctx, offset, size, v) })
+	return c.opError(fmt.Sprintf("write property %#x", offset), 0, err)
+}
+
+// withProperty calls f while the transport can be used, one caller at a time.
+func (c *Controller) withProperty(ctx context.Context, f func() error) error {
+	if c.onCore() {
 		return ErrOnCore
 	}
-	return c.opError(fmt.Sprintf("write property %#x", offset), 0, c.t.SetProperty(ctx, offset, size, v))
+	if err := c.use(); err != nil {
+		return err
+	}
+	defer c.users.Done()
+	select {
+	case c.property <- struct{}{}:
+	case <-ctx.Done():
+		return ctxError(ctx)
+	}
+	defer func() { <-c.property }()
+	return f()
 }
 
 // ActiveNamespaces returns the identifiers of the active namespaces, in order

@@ -25,18 +25,14 @@ type asyncState struct {
 	c       *Controller
 	want    int             // requests to keep posted; set before live
 	pending chan AsyncEvent // at most one per posted request
-	ctx     context.Context
-	cancel  context.CancelFunc
+	ctx     context.Context // ends with the controller
 }
 
 func (a *asyncState) init(c *Controller) {
-	a.c = c
+	a.c, a.ctx = c, c.life
 	a.pending = make(chan AsyncEvent, 4*maxAsyncRequests)
-	a.ctx, a.cancel = context.WithCancel(context.Background())
 	c.wg.Go(a.work)
 }
-
-func (a *asyncState) close() { a.cancel() }
 
 // configureEvents turns on the notices that the controller offers.
 func (c *Controller) configureEvents(ctx context.Context, id *IdentifyController) error {
@@ -67,7 +63,7 @@ func (a *asyncState) arm() {
 
 func (a *asyncState) post() {
 	cmd := Command{Opcode: AdminAsyncEvent}
-	a.c.admin.postInternal(&cmd, Data{}, reqNoTime, asyncDone, a)
+	_ = a.c.admin.postOwn(&cmd, Data{}, reqNoTime, asyncDone, a)
 }
 
 func asyncDone(arg any, cpl *Completion) {

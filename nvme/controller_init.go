@@ -78,9 +78,14 @@ func (c *Controller) enable(ctx context.Context) error {
 }
 
 // waitReady polls CSTS until RDY is as wanted, for at most CAP.TO and a grace
-// of half a second, which also serves controllers that report 0.
+// of half a second, which also serves controllers that report 0. A controller
+// may be slower to get ready than ConnectTimeout, and say so.
 func (c *Controller) waitReady(ctx context.Context, capp CAP, ready bool) error {
 	limit := capp.TO() + 500*time.Millisecond
+	if c.patience != nil {
+		c.patience.Reset(c.cfg.ConnectTimeout + limit)
+		defer c.patience.Reset(c.cfg.ConnectTimeout)
+	}
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("%w: CSTS.RDY did not become %v within %v", ErrTimeout, ready, limit))
 	defer cancel()
 	for delay := 100 * time.Microsecond; ; delay = min(2*delay, 20*time.Millisecond) {
@@ -111,7 +116,7 @@ func sleep(ctx context.Context, d time.Duration) error {
 	case <-t.C:
 		return nil
 	case <-ctx.Done():
-		return context.Cause(ctx)
+		return ctxError(ctx)
 	}
 }
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 )
@@ -29,7 +31,7 @@ func (c *Controller) manage() {
 		select {
 		case err := <-c.lost:
 			c.recover(err)
-		case <-c.stop:
+		case <-c.life.Done():
 			c.shutdown()
 			return
 		}
@@ -42,7 +44,7 @@ var errReset = errors.New("reset requested")
 // Reset resets the controller and waits until it is live again or given up.
 // Outstanding commands are sent again as after a lost connection.
 func (c *Controller) Reset(ctx context.Context) error {
-	if c.p.OnCore() {
+	if c.onCore() {
 		return ErrOnCore
 	}
 	if err := c.waitLive(ctx); err != nil {
@@ -79,7 +81,10 @@ func (c *Controller) resetEnded(err error) {
 // recover brings the controller back after a loss, or gives it up.
 func (c *Controller) recover(cause error) {
 	if c.State() != StateLive {
-		return // given up already, and the token is of the past
+		// Given up already, and the token is of the past; but a Reset that
+		// saw the controller alive may have come after the end.
+		c.resetEnded(c.deadError(c.err))
+		return
 	}
 	start := time.Now()
 	c.setState(StateResetting, cause)
@@ -122,23 +127,14 @@ func (c *Controller) pause(d time.Duration) bool {
 	select {
 	case <-t.C:
 		return true
-	case <-c.stop:
+	case <-c.life.Done():
 		return false
 	}
 }
 
 // attempt tries once to come up.
 func (c *Controller) attempt(n int) error {
-	ctx, cancel := c.connectContext(context.Background())
-	defer cancel()
-	go func() { // Close does not wait for a silent peer
-		select {
-		case <-c.stop:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
-	err := c.connect(ctx)
+	err := c.connectPatiently(c.life)
 	c.cfg.Logger.Info("reconnect", "controller", c.t.Address(), "attempt", n, "error", err)
 	if f := c.cfg.Events.Reconnect; f != nil {
 		c.events.post(func() { f(c, n, err) })
@@ -159,6 +155,22 @@ func permanent(err error) bool {
 	return errors.As(err, &st) && st.DNR() || errors.Is(err, ErrUnsupported)
 }
 
+// connectPatiently is connect within ConnectTimeout; see waitReady for what
+// extends that.
+func (c *Controller) connectPatiently(ctx context.Context) error {
+	d := c.cfg.ConnectTimeout
+	if d < 0 {
+		return c.connect(ctx)
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	c.patience = time.AfterFunc(d, func() { cancel(fmt.Errorf("%w: no connection within %v", ErrTimeout, d)) })
+	err := c.connect(ctx)
+	c.patience.Stop()
+	c.patience = nil
+	return err
+}
+
 // connect brings up the admin queue, the controller, and the I/O queues that
 // there are; nothing goes live yet.
 func (c *Controller) connect(ctx context.Context) error {
@@ -168,7 +180,7 @@ func (c *Controller) connect(ctx context.Context) error {
 	c.mu.Lock()
 	c.epoch++
 	c.mu.Unlock()
-	if err := c.t.Connect(ctx, c.admin); err != nil {
+	if err := c.connectAdmin(ctx); err != nil {
 		return c.opError("connect", 0, err)
 	}
 	if err := c.initialise(ctx); err != nil {
@@ -177,14 +189,27 @@ func (c *Controller) connect(ctx context.Context) error {
 	if err := c.recheckNamespaces(ctx); err != nil {
 		return err
 	}
-	return c.forEachQueue(func(q *QueuePair) error {
-		if int(q.cold.id) > c.IOQueues() {
-			err := fmt.Errorf("%w: the controller grants %d I/O queues now", ErrUnsupported, c.IOQueues())
-			c.dropQueue(q, c.opError("connect", int(q.cold.id), err))
-			return nil
-		}
-		return c.opError("connect", int(q.cold.id), c.t.Connect(ctx, q))
-	})
+	return c.forEachQueue(func(q *QueuePair) error { return c.reconnectQueue(ctx, q) })
+}
+
+// connectAdmin connects the admin queue while nobody accesses a property.
+func (c *Controller) connectAdmin(ctx context.Context) error {
+	select {
+	case c.property <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	defer func() { <-c.property }()
+	return c.connectQueue(ctx, c.admin)
+}
+
+// bound limits ctx to ConnectTimeout.
+func (c *Controller) bound(ctx context.Context) (context.Context, context.CancelFunc) {
+	d := c.cfg.ConnectTimeout
+	if d < 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeoutCause(ctx, d, fmt.Errorf("%w: no connection within %v", ErrTimeout, d))
 }
 
 // forEachQueue runs f for all I/O queues at once and joins the errors.
@@ -206,10 +231,13 @@ func (c *Controller) forEachQueue(f func(q *QueuePair) error) error {
 
 // takeDown disconnects all queues. Their commands are held or fail.
 func (c *Controller) takeDown() {
-	ctx, cancel := context.WithTimeout(context.Background(), c.cfg.ConnectTimeout)
+	ctx, cancel := c.bound(context.Background())
 	defer cancel()
-	_ = c.forEachQueue(func(q *QueuePair) error { return c.t.Disconnect(ctx, q) })
-	_ = c.t.Disconnect(ctx, c.admin)
+	_ = c.forEachQueue(func(q *QueuePair) error {
+		c.disconnectQueue(ctx, q)
+		return nil
+	})
+	c.disconnectQueue(ctx, c.admin)
 }
 
 // goLive opens the gates, the admin queue's first.
@@ -221,6 +249,7 @@ func (c *Controller) goLive() {
 		c.async.arm()
 		c.admin.goLive()
 	})
+	c.fast.set(false)
 	c.setState(StateLive, nil)
 	for _, q := range c.ioQueues() {
 		q.p.CallAnyway(func() {
@@ -237,10 +266,8 @@ func (c *Controller) goLive() {
 func (c *Controller) giveUp(err error) {
 	c.setState(StateDead, err)
 	dead := c.deadError(err)
-	for _, q := range c.ioQueues() {
-		c.dropQueue(q, dead)
-	}
-	c.removeQueue(c.admin, dead)
+	c.endQueues(dead)
+	c.endQueue(c.admin, dead)
 	c.resetEnded(dead)
 }
 
@@ -250,32 +277,27 @@ func (c *Controller) shutdown() {
 	if was != StateDead {
 		c.setState(StateDeleting, nil)
 	}
-	c.async.close()
 	c.alive.stop(c)
-	bg := context.Background()
-	_ = c.forEachQueue(func(q *QueuePair) error {
-		err := c.t.Disconnect(bg, q)
-		c.dropQueue(q, ErrClosed)
-		return err
-	})
+	c.endQueues(ErrClosed)
 	if was == StateLive {
 		c.notifyShutdown()
 	}
-	_ = c.t.Disconnect(bg, c.admin)
-	c.removeQueue(c.admin, ErrClosed)
+	c.endQueue(c.admin, ErrClosed)
 	c.setState(StateDead, ErrClosed)
 	c.resetEnded(ErrClosed)
+	c.users.Wait()
 	c.wg.Wait()
 	c.abandon()
 }
 
-// dropQueue forgets an I/O queue whose transport side is disconnected.
-func (c *Controller) dropQueue(q *QueuePair, err error) {
+// endQueues ends all I/O queues, those that are being opened included.
+func (c *Controller) endQueues(err error) {
 	c.mu.Lock()
-	if c.queues[q.cold.id] == q {
-		delete(c.queues, q.cold.id)
-	}
+	all := slices.Collect(maps.Values(c.queues))
 	c.mu.Unlock()
-	c.blocking.qp.CompareAndSwap(q, nil)
-	c.removeQueue(q, err)
+	var wg sync.WaitGroup
+	for _, q := range all {
+		wg.Go(func() { c.endQueue(q, err) })
+	}
+	wg.Wait()
 }

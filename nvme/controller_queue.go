@@ -22,65 +22,76 @@ func (c *Controller) OpenQueue(ctx context.Context, p *poller.Poller, cfg QueueC
 	if p == nil {
 		p = c.p
 	}
-	if p.OnCore() || c.p.OnCore() {
+	if p.OnCore() || c.onCore() {
 		return nil, ErrOnCore
 	}
 	for {
 		if err := c.waitLive(ctx); err != nil {
 			return nil, err
 		}
-		q, err := c.openQueue(ctx, p, cfg)
-		if err == nil || c.State() == StateLive || ctx.Err() != nil {
+		epoch := c.association()
+		q, err := c.openQueue(ctx, p, cfg, epoch)
+		if err == nil || ctx.Err() != nil || c.State() == StateLive && c.association() == epoch {
 			return q, err
 		}
 		// The controller was lost underneath: once more when it is back.
 	}
 }
 
-func (c *Controller) openQueue(ctx context.Context, p *poller.Poller, cfg QueueConfig) (*QueuePair, error) {
+// association returns the number of the association with the controller.
+func (c *Controller) association() uint64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.epoch
+}
+
+func (c *Controller) openQueue(ctx context.Context, p *poller.Poller, cfg QueueConfig, epoch uint64) (*QueuePair, error) {
+	if err := c.use(); err != nil {
+		return nil, err
+	}
+	defer c.users.Done()
 	q, err := c.reserveQueue(p, cfg)
 	if err != nil {
 		return nil, c.opError("open I/O queue", -1, err)
 	}
-	id := int(q.cold.id)
-	cctx, cancel := c.connectContext(ctx)
-	defer cancel()
-	c.mu.Lock()
-	epoch := c.epoch
-	c.mu.Unlock()
-	err = p.Call(cctx, func() { c.addQueue(q) })
-	if err == nil {
-		err = c.t.Connect(cctx, q)
+	if err := c.bringUp(ctx, q, epoch); err != nil {
+		c.endQueue(q, ErrClosed)
+		if c.life.Err() != nil {
+			return nil, ErrClosed
+		}
+		return nil, c.opError("connect", int(q.cold.id), err)
 	}
-	if err != nil {
-		c.closeQueue(q)
-		return nil, c.opError("connect", id, err)
+	return q, nil
+}
+
+// bringUp connects a new queue pair and lets it go live, if it is still the
+// given association that the controller has by then.
+func (c *Controller) bringUp(ctx context.Context, q *QueuePair, epoch uint64) error {
+	ctx, cancel := c.bound(ctx)
+	defer cancel()
+	if err := q.p.Call(ctx, func() { c.addQueue(q) }); err != nil {
+		return err
+	}
+	if err := c.connectQueue(ctx, q); err != nil {
+		return err
 	}
 	c.mu.Lock()
 	live := c.State() == StateLive && c.epoch == epoch
-	if live {
-		c.queues[q.cold.id] = q
-	}
+	q.cold.link.open = live && !q.cold.link.ending
 	c.mu.Unlock()
 	if !live {
-		c.closeQueue(q)
-		return nil, c.opError("connect", id, ErrNotLive)
+		return ErrNotLive
 	}
-	err = p.Call(ctx, func() {
+	return q.p.Call(ctx, func() {
 		q.startTimer()
 		if q.state == queueNew {
 			q.goLive()
 		}
 	})
-	if err != nil {
-		c.closeQueue(q)
-		return nil, c.opError("connect", id, err)
-	}
-	return q, nil
 }
 
-// reserveQueue takes the lowest free queue identifier. The entry in the map is
-// nil until the queue is connected, so that a recovery leaves it alone.
+// reserveQueue takes the lowest free queue identifier. A recovery leaves the
+// queue alone until it is open.
 func (c *Controller) reserveQueue(p *poller.Poller, cfg QueueConfig) (*QueuePair, error) {
 	size := cfg.Size
 	if size <= 0 {
@@ -93,34 +104,24 @@ func (c *Controller) reserveQueue(p *poller.Poller, cfg QueueConfig) (*QueuePair
 		size = min(size, int(id.MAXCMD)+1)
 	}
 	for qid := 1; qid <= c.nq; qid++ {
-		if _, taken := c.queues[uint16(qid)]; taken {
+		if c.queues[uint16(qid)] != nil {
 			continue
 		}
-		c.queues[uint16(qid)] = nil
-		return newQueuePair(p, queueParams{
+		q := newQueuePair(p, queueParams{
 			id: uint16(qid), size: size, timeout: c.cfg.IOTimeout, retries: uint8(c.cfg.Retries),
 			ctrl: c, lost: c.queueLost, timedOut: c.commandOverdue,
-		}), nil
+		})
+		c.queues[uint16(qid)] = q
+		return q, nil
 	}
 	return nil, fmt.Errorf("%w: all %d I/O queues that the controller granted are in use (Config.IOQueues asks for more)", ErrUnsupported, c.nq)
-}
-
-// closeQueue takes a queue pair off the controller and forgets it.
-func (c *Controller) closeQueue(q *QueuePair) {
-	ctx, cancel := context.WithTimeout(context.Background(), c.cfg.ConnectTimeout)
-	defer cancel()
-	_ = c.t.Disconnect(ctx, q)
-	c.mu.Lock()
-	delete(c.queues, q.cold.id)
-	c.mu.Unlock()
-	c.removeQueue(q, ErrClosed)
 }
 
 // has tells whether q is an I/O queue pair in use.
 func (c *Controller) has(q *QueuePair) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.queues[q.cold.id] == q
+	return c.queues[q.cold.id] == q && !q.cold.link.ending
 }
 
 // Close takes the queue pair off the controller. Outstanding commands complete
@@ -128,12 +129,19 @@ func (c *Controller) has(q *QueuePair) bool {
 // Idempotent.
 func (q *QueuePair) Close(ctx context.Context) error {
 	c := q.cold.ctrl
-	if q.p.OnCore() || c.p.OnCore() {
+	if q.p.OnCore() || c.onCore() {
 		return ErrOnCore
 	}
-	if c.has(q) {
-		c.closeQueue(q)
+	if c.use() != nil { // Controller.Close sees to it
+		select {
+		case <-c.done:
+			return nil
+		case <-ctx.Done():
+			return c.opError("close", int(q.cold.id), ctxError(ctx))
+		}
 	}
+	defer c.users.Done()
+	c.endQueue(q, ErrClosed)
 	return nil
 }
 

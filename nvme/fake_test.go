@@ -29,8 +29,16 @@ type fakeDisk struct {
 	// hook sees each command before it runs; answer false to keep silent.
 	hook func(q *fakeQueue, r *Request) (st Status, answer bool)
 	// refuse makes Connect fail.
-	refuse   func(qid uint16) error
-	commands []Command // I/O commands, in order of execution
+	refuse func(qid uint16) error
+	// connecting and disconnecting see the calls before they have an effect,
+	// and may take their time.
+	connecting    func(ctx context.Context, qp *QueuePair) error
+	disconnecting func(qp *QueuePair)
+	// connected is called on the core when a queue has come up.
+	connected func(q *fakeQueue)
+	closed    bool
+	misused   []string  // calls after Close
+	commands  []Command // I/O commands, in order of execution
 }
 
 // fakeQueue is the transport side of one queue pair.
@@ -60,31 +68,64 @@ func newFakeDisk(block, blocks int) *fakeDisk {
 
 func (d *fakeDisk) Name() string    { return "fake" }
 func (d *fakeDisk) Address() string { return "fake disk" }
-func (d *fakeDisk) Close() error    { return nil }
+
+func (d *fakeDisk) Close() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.use("Close")
+	d.closed = true
+	return nil
+}
+
+// use notes a call that comes too late. d.mu is held.
+func (d *fakeDisk) use(call string) {
+	if d.closed {
+		d.misused = append(d.misused, call)
+	}
+}
 
 func (d *fakeDisk) Limits(*IdentifyController) Limits { return Limits{ControllerID: 1, Fabrics: true} }
 
 func (d *fakeDisk) Connect(ctx context.Context, qp *QueuePair) error {
 	d.mu.Lock()
-	defer d.mu.Unlock()
-	if d.refuse != nil {
-		if err := d.refuse(qp.ID()); err != nil {
+	d.use("Connect")
+	refuse, connecting, connected := d.refuse, d.connecting, d.connected
+	d.mu.Unlock()
+	if connecting != nil {
+		if err := connecting(ctx, qp); err != nil {
 			return err
 		}
 	}
+	if refuse != nil {
+		if err := refuse(qp.ID()); err != nil {
+			return err
+		}
+	}
+	d.mu.Lock()
 	d.connects++
 	q := d.queues[qp.ID()]
 	if q == nil || q.qp != qp {
 		q = &fakeQueue{d: d, qp: qp}
 		d.queues[qp.ID()] = q
 	}
+	d.mu.Unlock()
 	return qp.Poller().Call(ctx, func() {
 		qp.Attach(q)
-		q.up = true
+		q.up, q.posted, q.silent = true, nil, nil
+		if connected != nil {
+			connected(q)
+		}
 	})
 }
 
 func (d *fakeDisk) Disconnect(_ context.Context, qp *QueuePair) error {
+	d.mu.Lock()
+	d.use("Disconnect")
+	disconnecting := d.disconnecting
+	d.mu.Unlock()
+	if disconnecting != nil {
+		disconnecting(qp)
+	}
 	qp.Poller().CallAnyway(func() {
 		if q, ok := qp.Transport().(*fakeQueue); ok {
 			q.up, q.posted, q.silent = false, nil, nil
@@ -106,6 +147,7 @@ func (q *fakeQueue) cut(err error) {
 func (d *fakeDisk) Property(_ context.Context, off uint32, size int) (uint64, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.use("Property")
 	switch off {
 	case RegCAP:
 		return uint64(d.capp), nil
@@ -122,6 +164,7 @@ func (d *fakeDisk) Property(_ context.Context, off uint32, size int) (uint64, er
 func (d *fakeDisk) SetProperty(_ context.Context, off uint32, size int, v uint64) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.use("SetProperty")
 	if off == RegCC {
 		d.cc, d.csts = v, v&1
 		if CC(v).SHN() != 0 {
@@ -152,13 +195,18 @@ func (q *fakeQueue) Poll(int64) int {
 			continue
 		}
 		if st == 0 {
-			st = q.execute(r)
+			if st = q.execute(r); st == later {
+				continue
+			}
 		}
 		q.cpl.StatusPhase = uint16(st) << 1
 		q.qp.Complete(r, &q.cpl)
 	}
 	return len(list)
 }
+
+// later is the status of a command that is not answered now.
+const later Status = 0x7fff
 
 func (q *fakeQueue) execute(r *Request) Status {
 	if q.qp.ID() == 0 {
@@ -263,7 +311,7 @@ func (q *fakeQueue) admin(r *Request) Status {
 		q.abort(uint16(r.Cmd.CDW10), uint16(r.Cmd.CDW10>>16))
 	case AdminAsyncEvent:
 		q.silent = append(q.silent, r)
-		return 0x7fff
+		return later
 	default:
 		return StatusInvalidOpcode
 	}
@@ -321,6 +369,11 @@ func newRig(t *testing.T, d *fakeDisk, cfg *Config) *rig {
 	t.Cleanup(func() {
 		if err := c.Close(context.Background()); err != nil {
 			t.Error(err)
+		}
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if len(d.misused) > 0 {
+			t.Errorf("the transport was used after it was closed: %v", d.misused)
 		}
 	})
 	ns, err := c.Namespace(ctx, 1)

@@ -75,7 +75,7 @@ func (k *keepAlive) tick(c *Controller) {
 		return
 	}
 	k.cmd = Command{Opcode: AdminKeepAlive}
-	if c.admin.Live() && c.admin.PostInternal(&k.cmd, Data{}, keepAliveDone, c) {
+	if c.admin.Live() && c.admin.postOwn(&k.cmd, Data{}, 0, keepAliveDone, c) == nil {
 		k.sent = c.p.Now()
 	}
 }

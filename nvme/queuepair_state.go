@@ -16,6 +16,9 @@ type queueCold struct {
 	size     int
 	ctrl     *Controller
 	err      error // why it is down or dead
+	broken   error // why the connection was lost, from then on until the next
+	linked   bool  // connected: what is posted is sent
+	link     link
 	retries  uint8 // how often a command may be replayed
 	timeout  time.Duration
 	timer    *poller.Timer
@@ -81,18 +84,32 @@ func (q *QueuePair) Arm(now int64) (fd int, events int16, deadline int64, ok boo
 	return q.t.Arm(now)
 }
 
-// PostInternal posts a command of the library's own (fabrics Connect,
-// properties, keep-alive, identification during initialisation), whatever the
-// queue's state, from trackers that users cannot exhaust. done is called on
-// completion, or with StatusCommandAbortedByHost if the queue is lost first.
-// It returns false if no tracker is left.
+// PostInternal posts a command of the library's own, for example the fabrics
+// Connect, whatever the queue's state, from trackers that users cannot exhaust.
+// For transports. done is called on completion, or with
+// StatusCommandAbortedByHost if the queue is lost first. It returns false if no
+// tracker is left.
 func (q *QueuePair) PostInternal(cmd *Command, d Data, done CommandDone, arg any) bool {
 	return q.postInternal(cmd, d, 0, done, arg)
 }
 
+// postOwn is PostInternal for a queue that is connected; without a connection
+// nobody would answer.
+func (q *QueuePair) postOwn(cmd *Command, d Data, f reqFlags, done CommandDone, arg any) error {
+	switch {
+	case q.state == queueDead:
+		return q.deadError()
+	case !q.cold.linked:
+		return fmt.Errorf("%w: no connection", ErrNotLive)
+	case !q.postInternal(cmd, d, f, done, arg):
+		return ErrQueueFull
+	}
+	return nil
+}
+
 func (q *QueuePair) postInternal(cmd *Command, d Data, f reqFlags, done CommandDone, arg any) bool {
 	n := len(q.free)
-	if n == 0 || q.state == queueDead || q.t == nil {
+	if n == 0 || q.inflight >= q.cold.size-1 || q.state == queueDead || q.t == nil {
 		return false
 	}
 	r := &q.reqs[q.free[n-1]]
@@ -109,19 +126,29 @@ func (q *QueuePair) postInternal(cmd *Command, d Data, f reqFlags, done CommandD
 	return true
 }
 
+// linkBegin precedes a Connect.
+func (q *QueuePair) linkBegin() { q.cold.broken, q.cold.linked = nil, false }
+
+// linkEnd follows it. It fails if the connection is lost again already.
+func (q *QueuePair) linkEnd() error {
+	q.cold.linked = q.cold.broken == nil
+	return q.cold.broken
+}
+
 // Spurious counts a completion that named no outstanding command. For
 // transports; what follows (usually Lost) is theirs to decide.
 func (q *QueuePair) Spurious() { q.spurious++ }
 
 // Lost tells that the queue pair can no longer be used: the connection broke,
 // the controller violated the protocol, or it failed. For transports. Commands
-// stay outstanding until Quiesced.
+// stay outstanding until Quiesced. Of several calls for one connection the
+// first counts.
 func (q *QueuePair) Lost(err error) {
-	if q.state == queueDead {
+	if q.state == queueDead || q.cold.broken != nil {
 		return
 	}
 	q.state = queueDown
-	q.cold.err = err
+	q.cold.err, q.cold.broken, q.cold.linked = err, err, false
 	if q.cold.lost != nil {
 		q.cold.lost(q, err)
 	}
@@ -135,6 +162,7 @@ func (q *QueuePair) Quiesced() {
 	if q.state != queueDead {
 		q.state = queueDown
 	}
+	q.cold.linked = false
 	var failed []uint16
 	for i := range q.reqs {
 		r := &q.reqs[i]
@@ -200,9 +228,10 @@ func (q *QueuePair) failHeld(st Status) {
 	q.admit()
 }
 
-// goLive lets commands out: first those held, in order.
+// goLive lets commands out: first those held, in order. If the connection is
+// lost again already, the manager will see to it.
 func (q *QueuePair) goLive() {
-	if q.state == queueDead {
+	if q.state == queueDead || !q.cold.linked {
 		return
 	}
 	q.state, q.failFast, q.cold.err = queueLive, false, nil
@@ -269,7 +298,7 @@ func (q *QueuePair) deadError() error {
 
 // startTimer watches for commands that take longer than the timeout.
 func (q *QueuePair) startTimer() {
-	if q.cold.timeout <= 0 || q.cold.timer != nil {
+	if q.cold.timeout <= 0 || q.cold.timer != nil || q.state == queueDead {
 		return
 	}
 	every := min(max(q.cold.timeout/8, 10*time.Millisecond), time.Second)

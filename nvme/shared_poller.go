@@ -28,6 +28,9 @@ func acquireSharedPoller() (*poller.Poller, error) {
 		}
 		s.p = p
 	}
+	if s.p.OnCore() {
+		return nil, ErrOnCore // it may be about to end
+	}
 	s.refs++
 	return s.p, nil
 }
@@ -35,9 +38,12 @@ func acquireSharedPoller() (*poller.Poller, error) {
 func releaseSharedPoller() {
 	s := &sharedPoller
 	s.mu.Lock()
-	defer s.mu.Unlock()
+	var last *poller.Poller
 	if s.refs--; s.refs == 0 {
-		s.p.Close()
-		s.p = nil
+		last, s.p = s.p, nil
+	}
+	s.mu.Unlock()
+	if last != nil {
+		last.Close() // not under the lock: what runs there may want it
 	}
 }

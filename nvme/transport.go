@@ -24,29 +24,34 @@ type QueueTransport interface {
 // Transport reaches one controller. All methods may block and are called from
 // the controller's own goroutine, one at a time, except where noted.
 type Transport interface {
-	// Name is the transport's short name: "tcp", "pcie".
+	// Name is the transport's short name: "tcp", "pcie". Any goroutine.
 	Name() string
 	// Address names the controller for messages, for example
-	// "tcp 10.0.0.5:4420 nqn.2014-08.org.example:disk".
+	// "tcp 10.0.0.5:4420 nqn.2014-08.org.example:disk". Any goroutine.
 	Address() string
 	// Connect makes qp usable for PostInternal: queue 0 first, which starts a
 	// new association, then I/O queues. It may be called for several I/O
-	// queues at once, and again for a queue that was disconnected.
+	// queues at once, from any goroutine, and again for a queue that was
+	// disconnected, but for one queue not beside another Connect or Disconnect.
 	Connect(ctx context.Context, qp *QueuePair) error
 	// Disconnect takes qp off the controller. When it returns, the transport
 	// touches neither its commands nor their memory, and has called
-	// QueuePair.Quiesced. It may be called at any time, for several queues
-	// at once, and is bounded in time even if the controller is silent.
+	// QueuePair.Quiesced. It may be called at any time, also for a queue that
+	// is not connected, for several queues at once, from any goroutine, and is
+	// bounded in time even if the controller is silent.
 	Disconnect(ctx context.Context, qp *QueuePair) error
 	// Property reads a controller property (register) of size 4 or 8 bytes.
-	// Valid once queue 0 is connected.
+	// Valid once queue 0 was connected; it may have been lost since. A user
+	// may read and write properties while the controller's goroutine does, but
+	// not while queue 0 connects.
 	Property(ctx context.Context, offset uint32, size int) (uint64, error)
 	// SetProperty writes a controller property.
 	SetProperty(ctx context.Context, offset uint32, size int, v uint64) error
 	// Limits tells what the transport allows. Valid once queue 0 is connected;
 	// id is nil before the controller was identified.
 	Limits(id *IdentifyController) Limits
-	// Close frees what the transport holds. All queues are disconnected.
+	// Close frees what the transport holds. All queues are disconnected, and
+	// nothing else is called any more.
 	Close() error
 }
 

@@ -212,7 +212,7 @@ func TestBufferClasses(t *testing.T) {
 	if p.used != 0 || p.kept > p.limit {
 		t.Errorf("%d used, %d kept", p.used, p.kept)
 	}
-	if p.get(0) == p.get(0) {
+	if d, e := p.get(0), p.get(0); d == e {
 		t.Error("one buffer twice")
 	}
 }

@@ -26,7 +26,6 @@ type Subsystem struct {
 	hosts       map[string]bool // nil: any
 	anaChanges  uint64
 	totals      []*totals // one for each worker that has had connections
-	past        Stats     // of what is not in totals
 	removed     bool
 }
 
