@@ -26,7 +26,7 @@ func TestReadManyElements(t *testing.T) {
 				cfg := digestRig(false, ddgst)
 				cfg.mdts = 6 // 256 KiB
 				r := newRig(t, cfg)
-				n := min(600*size, 1<<20) + 511&^511
+				n := min(600*size, 1<<20)
 				n -= n % 512
 				buf, data := make([]byte, n), pattern(make([]byte, n), 1)
 				var vec [][]byte
@@ -95,7 +95,7 @@ func TestWriteManyElements(t *testing.T) {
 					cfg.inCapsule = inCapsule
 					cfg.tcp.SendBuffer = 16 << 10
 					r := newRig(t, cfg)
-					n := min(2500*size, 512<<10) + 511&^511
+					n := min(2500*size, 512<<10)
 					n -= n % 512
 					data := pattern(make([]byte, n), uint64(size))
 					var vec [][]byte
