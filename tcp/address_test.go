@@ -35,6 +35,7 @@ func loopback(network string) netip.Addr {
 // Every way of writing where a controller is, to a server on IPv4 and to one
 // on IPv6.
 func TestAddress(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		network string
 		format  string // of the port
@@ -75,6 +76,7 @@ func TestAddress(t *testing.T) {
 // Addresses that lead nowhere fail before anything is sent, with an error that
 // says so.
 func TestBadAddress(t *testing.T) {
+	t.Parallel()
 	const rest = " subnqn:" + subNQN
 	for _, addr := range []string{
 		"traddr:127.0.0.1 trsvcid:4420", // no subsystem
@@ -116,6 +118,7 @@ func TestBadAddress(t *testing.T) {
 
 // Names that do not resolve.
 func TestBadName(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"a..b", "-.", strings.Repeat("x", 300)} {
 		_, err := nvme.Open(context.Background(), "trsvcid:4420 traddr:"+name+" subnqn:"+subNQN, nil)
 		var dns *net.DNSError
@@ -128,6 +131,7 @@ func TestBadName(t *testing.T) {
 // Without a port it is the one that is registered, which depends on the kind of
 // controller.
 func TestDefaultPort(t *testing.T) {
+	t.Parallel()
 	for nqn, port := range map[string]string{subNQN: tcp.Port, nvme.DiscoveryNQN: tcp.DiscoveryPort} {
 		tr, err := tcp.New(nvme.Address{Transport: "tcp", Traddr: "[fe80::1]", SubNQN: nqn}, &nvme.Config{HostNQN: hostNQN})
 		if err != nil {
@@ -144,6 +148,7 @@ func TestDefaultPort(t *testing.T) {
 
 // Configurations that cannot be.
 func TestBadConfig(t *testing.T) {
+	t.Parallel()
 	addr := nvme.Address{Transport: "tcp", Traddr: "127.0.0.1", SubNQN: subNQN}
 	for name, transport := range map[string]any{
 		"MaxR2T":          tcp.Config{MaxR2T: 129},
@@ -168,6 +173,7 @@ func TestBadConfig(t *testing.T) {
 // The socket has the options that were asked for; options that the kernel
 // refuses are an error.
 func TestSocketOptions(t *testing.T) {
+	t.Parallel()
 	var cfg rigConfig
 	cfg.tcp = tcp.Config{
 		TOS: 0xb8, Priority: 4, Congestion: "reno", SendBuffer: 100_000, RecvBuffer: 60_000,
@@ -204,6 +210,7 @@ func TestSocketOptions(t *testing.T) {
 
 // Nobody listens, or there is no way there.
 func TestUnreachable(t *testing.T) {
+	t.Parallel()
 	f := setup(t, new(tcptest.Controller), nil)
 	addr := f.srv.Address(subNQN)
 	f.srv.Unlisten()
@@ -221,6 +228,7 @@ func TestUnreachable(t *testing.T) {
 
 // A name with two addresses of which one answers.
 func TestSecondAddress(t *testing.T) {
+	t.Parallel()
 	found, err := net.DefaultResolver.LookupNetIP(t.Context(), "ip", "localhost")
 	if err != nil {
 		t.Fatal(err)

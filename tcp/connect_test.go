@@ -30,6 +30,7 @@ func wantRejected(t *testing.T, err error, st nvme.Status, queue int, words stri
 
 // The controller does not know the subsystem, or the host.
 func TestConnectRejected(t *testing.T) {
+	t.Parallel()
 	t.Run("wrong subsystem", func(t *testing.T) {
 		f := setup(t, &tcptest.Controller{SubNQN: "nqn.2014-08.org.example:other"}, nil)
 		err := f.connect()
@@ -82,6 +83,7 @@ func TestConnectRejected(t *testing.T) {
 
 // A controller that wants authentication, or a secure channel.
 func TestConnectAuthentication(t *testing.T) {
+	t.Parallel()
 	for _, resp := range []nvme.ConnectResponse{{AuthRequired: true}, {SecureRequired: true}, {AuthRequired: true, SecureRequired: true}} {
 		k := &tcptest.Controller{Override: func(r *tcptest.Request) bool {
 			if r.Cmd.Opcode != nvme.OpFabrics {
@@ -100,6 +102,7 @@ func TestConnectAuthentication(t *testing.T) {
 // A controller that insists on submission queue flow control gets it, on all
 // queues, and SUCCESS is no longer taken.
 func TestConnectFlowControlInsisted(t *testing.T) {
+	t.Parallel()
 	for _, from := range []uint16{0, 1} { // the first queue on which it does
 		t.Run(fmt.Sprint(from), func(t *testing.T) {
 			k, _ := disk(64)
@@ -136,6 +139,7 @@ func TestConnectFlowControlInsisted(t *testing.T) {
 
 // Parameters that the host asks for, and what it takes when it asks for them.
 func TestICReq(t *testing.T) {
+	t.Parallel()
 	for _, cfg := range []tcp.Config{{}, {HPDA: 31, MaxR2T: 1}, {HPDA: 7, MaxR2T: 128, HeaderDigest: true}, {DataDigest: true, MaxR2T: 2}} {
 		reqs := make(chan pdu.ICReqFields, 1)
 		newRig(t, rigConfig{tcp: cfg, script: func(c *tcptest.Conn) {
@@ -157,6 +161,7 @@ func TestICReq(t *testing.T) {
 // Data to the host has to lie as HPDA says; more padding than needed is
 // allowed.
 func TestAlignmentToHost(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		hpda uint8
 		pdo  int
@@ -198,6 +203,7 @@ func TestAlignmentToHost(t *testing.T) {
 // The controller may have as many R2Ts outstanding for a command as MAXR2T
 // says, for each of several commands, and no more.
 func TestMaxR2T(t *testing.T) {
+	t.Parallel()
 	for _, limit := range []int{1, 2, 8, 128} {
 		t.Run(fmt.Sprint(limit), func(t *testing.T) {
 			r := newRig(t, clogRig(rigConfig{tcp: tcp.Config{MaxR2T: limit}}))
@@ -253,6 +259,7 @@ func TestMaxR2T(t *testing.T) {
 
 // The context of Open ends an attempt at once, wherever it is.
 func TestConnectCancelled(t *testing.T) {
+	t.Parallel()
 	for name, script := range map[string]tcptest.Script{
 		"accepted":   func(c *tcptest.Conn) { c.Stall() },
 		"handshake":  func(c *tcptest.Conn) { c.ExpectICReq(); c.Stall() },

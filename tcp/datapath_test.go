@@ -20,6 +20,7 @@ import (
 // Reads into more elements than one call of readv is given, of any size, also
 // across pieces of a transfer that is split into several commands.
 func TestReadManyElements(t *testing.T) {
+	t.Parallel()
 	for _, size := range []int{1, 7, 100, 511, 4096, 60_000} {
 		for _, ddgst := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%d,ddgst=%v", size, ddgst), func(t *testing.T) {
@@ -55,6 +56,7 @@ func TestReadManyElements(t *testing.T) {
 // Large reads land in the user's buffer with few calls, past the staging
 // memory.
 func TestReadDirect(t *testing.T) {
+	t.Parallel()
 	for _, vectored := range []bool{false, true} {
 		r := newRig(t, rigConfig{tcp: tcp.Config{ReceiveBuffer: 16 << 10}})
 		buf, data := make([]byte, 4<<20), pattern(make([]byte, 4<<20), 1)
@@ -87,13 +89,14 @@ func TestReadDirect(t *testing.T) {
 // Writes of many elements, larger than the socket takes at once, with more
 // pieces than one call of sendmsg is given.
 func TestWriteManyElements(t *testing.T) {
+	t.Parallel()
 	for _, size := range []int{1, 13, 511, 1023, 1024, 5000} {
 		for _, inCapsule := range []int{0, 1 << 20} {
 			for _, ddgst := range []bool{false, true} {
 				t.Run(fmt.Sprintf("%d,inCapsule=%d,ddgst=%v", size, inCapsule, ddgst), func(t *testing.T) {
 					cfg := digestRig(ddgst, ddgst)
 					cfg.inCapsule = inCapsule
-					cfg.tcp.SendBuffer = 16 << 10
+					cfg.tcp.SendBuffer = 64 << 10
 					r := newRig(t, cfg)
 					n := min(2500*size, 512<<10)
 					n -= n % 512
@@ -126,6 +129,7 @@ func TestWriteManyElements(t *testing.T) {
 // while the peer reads at its own pace, stops at times until that memory is
 // full, and the socket takes what it likes.
 func TestHeaderMemoryWraps(t *testing.T) {
+	t.Parallel()
 	for _, digests := range []bool{false, true} {
 		cfg := digestRig(digests, digests)
 		cfg.size, cfg.inCapsule, cfg.peerBuffer = 2048, 8192, 64<<10
@@ -212,6 +216,7 @@ func (w *writes) check() error {
 
 // What waits for header memory goes out in order, data by reference among it.
 func TestBacklog(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, clogRig(rigConfig{size: 2048, inCapsule: 8192}))
 	large, q, data := clog(r, clogSize)
 	var want [][]byte
@@ -259,6 +264,7 @@ func TestBacklog(t *testing.T) {
 // Data that was asked for is queued only as far as the socket can be expected
 // to take it, and commands do not wait behind all of it.
 func TestR2TPacing(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, clogRig(rigConfig{}))
 	const size, writes = 4 << 20, 6
 	data := pattern(make([]byte, size), 1)
@@ -327,6 +333,7 @@ func TestR2TPacing(t *testing.T) {
 
 // All that was submitted between two polls goes out in one call.
 func TestBatch(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, rigConfig{inCapsule: 4096})
 	for range 5 {
 		r.poll()
@@ -370,6 +377,7 @@ func TestBatch(t *testing.T) {
 // Commands other than reads may bring less data than there is room for; the
 // rest reads as zeroes.
 func TestShortData(t *testing.T) {
+	t.Parallel()
 	for _, got := range []int{0, 4, 100, 4096} {
 		for _, vectored := range []bool{false, true} {
 			for _, success := range []bool{false, true} {

@@ -17,6 +17,7 @@ import (
 // A controller that stays away beyond CtrlLossTimeout is given up: what waited
 // fails, and so does all that comes.
 func TestCtrlLossTimeout(t *testing.T) {
+	t.Parallel()
 	k, _ := disk(64)
 	var g gate
 	g.shut.Store(true)
@@ -64,6 +65,7 @@ func TestCtrlLossTimeout(t *testing.T) {
 // With FastIOFailTimeout, commands do not wait for the reconnect, which goes on
 // all the same.
 func TestFastIOFail(t *testing.T) {
+	t.Parallel()
 	k, _ := disk(64)
 	var g gate
 	g.shut.Store(true)
@@ -106,6 +108,7 @@ func TestFastIOFail(t *testing.T) {
 // A connection that breaks right after it was made is not made again before
 // ReconnectDelay has passed.
 func TestReconnectDelay(t *testing.T) {
+	t.Parallel()
 	k, _ := disk(64)
 	f := open(t, k) // the delay is an hour
 	accepted := f.srv.Accepted()
@@ -119,6 +122,7 @@ func TestReconnectDelay(t *testing.T) {
 
 // An error that will not go away ends the attempts, however long they may last.
 func TestReconnectRefused(t *testing.T) {
+	t.Parallel()
 	refusals := map[string]func(r *tcptest.Request) bool{
 		"host no longer allowed": func(r *tcptest.Request) bool {
 			if _, err := nvme.ParseConnect(&r.Cmd); err != nil {
@@ -155,6 +159,7 @@ func TestReconnectRefused(t *testing.T) {
 // controller, another subsystem at the address, an I/O queue that is refused,
 // a connection that breaks at any point.
 func TestReconnectTriesAgain(t *testing.T) {
+	t.Parallel()
 	fabrics := func(queue uint16, do func(r *tcptest.Request)) func(r *tcptest.Request) bool {
 		return func(r *tcptest.Request) bool {
 			if cc, err := nvme.ParseConnect(&r.Cmd); err != nil || cc.QID != queue {
@@ -230,6 +235,7 @@ func TestReconnectTriesAgain(t *testing.T) {
 
 // The loss of one connection takes down and brings back all of the controller.
 func TestReconnectAfterOneQueue(t *testing.T) {
+	t.Parallel()
 	for _, which := range []uint16{0, 1, 2} {
 		t.Run(fmt.Sprint(which), func(t *testing.T) {
 			k, _ := disk(64)
@@ -266,6 +272,7 @@ func TestReconnectAfterOneQueue(t *testing.T) {
 // Fewer queues are granted after the reconnect: those that are left go on, the
 // others fail.
 func TestReconnectFewerQueues(t *testing.T) {
+	t.Parallel()
 	k, _ := disk(64)
 	var most atomic.Uint32
 	most.Store(3)
@@ -302,6 +309,7 @@ func TestReconnectFewerQueues(t *testing.T) {
 // The namespace is another one after the reconnect: what waited for it fails,
 // and nothing of it reaches the other one.
 func TestReconnectOtherNamespace(t *testing.T) {
+	t.Parallel()
 	for _, how := range []string{"replaced", "gone"} {
 		t.Run(how, func(t *testing.T) {
 			k, _ := disk(64)
@@ -343,6 +351,7 @@ func TestReconnectOtherNamespace(t *testing.T) {
 // While there is no connection, properties cannot be read, and that is an error
 // at once.
 func TestPropertyWithoutConnection(t *testing.T) {
+	t.Parallel()
 	for _, delay := range []time.Duration{time.Millisecond, time.Hour} {
 		t.Run(delay.String(), func(t *testing.T) {
 			k, _ := disk(64)
@@ -373,6 +382,7 @@ func TestPropertyWithoutConnection(t *testing.T) {
 
 // A reset on request replays what is in flight.
 func TestResetOnRequest(t *testing.T) {
+	t.Parallel()
 	k, _ := disk(64)
 	j := &journal{hold: true}
 	k.Override = j.override
