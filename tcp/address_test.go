@@ -226,6 +226,19 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
+// All of it over IPv6, with a traffic class.
+func TestIPv6(t *testing.T) {
+	t.Parallel()
+	k, _ := disk(64)
+	f := setup(t, k, nil)
+	f.srv = tcptest.NewController(t, k, &tcptest.Config{Addr: loopback("tcp6")})
+	if err := f.connect(func(cfg *nvme.Config) { cfg.Transport = tcp.Config{TOS: 0xb8} }); err != nil {
+		t.Fatal(err)
+	}
+	wantWorks(t, f)
+	f.close()
+}
+
 // A name with two addresses of which one answers.
 func TestSecondAddress(t *testing.T) {
 	t.Parallel()
