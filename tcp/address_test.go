@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"strings"
 	"syscall"
 	"testing"
@@ -24,9 +25,17 @@ func remotes(ch chan<- string) tcptest.Script {
 	}
 }
 
+func loopback(network string) netip.Addr {
+	if network == "tcp6" {
+		return netip.IPv6Loopback()
+	}
+	return netip.AddrFrom4([4]byte{127, 0, 0, 1})
+}
+
 // Every way of writing where a controller is, to a server on IPv4 and to one
 // on IPv6.
 func TestAddress(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		network string
 		format  string // of the port
@@ -49,7 +58,7 @@ func TestAddress(t *testing.T) {
 		t.Run(tt.network+" "+tt.format, func(t *testing.T) {
 			ch := make(chan string, 4)
 			f := setup(t, nil, remotes(ch))
-			f.srv = tcptest.New(t, remotes(ch), &tcptest.Config{Network: tt.network})
+			f.srv = tcptest.New(t, remotes(ch), &tcptest.Config{Addr: loopback(tt.network)})
 			if err := f.connectTo(fmt.Sprintf(tt.format, f.srv.Addr().Port()), nil); err != nil {
 				t.Fatal(err)
 			}
@@ -67,6 +76,7 @@ func TestAddress(t *testing.T) {
 // Addresses that lead nowhere fail before anything is sent, with an error that
 // says so.
 func TestBadAddress(t *testing.T) {
+	t.Parallel()
 	const rest = " subnqn:" + subNQN
 	for _, addr := range []string{
 		"traddr:127.0.0.1 trsvcid:4420", // no subsystem
@@ -108,6 +118,7 @@ func TestBadAddress(t *testing.T) {
 
 // Names that do not resolve.
 func TestBadName(t *testing.T) {
+	t.Parallel()
 	for _, name := range []string{"a..b", "-.", strings.Repeat("x", 300)} {
 		_, err := nvme.Open(context.Background(), "trsvcid:4420 traddr:"+name+" subnqn:"+subNQN, nil)
 		var dns *net.DNSError
@@ -120,6 +131,7 @@ func TestBadName(t *testing.T) {
 // Without a port it is the one that is registered, which depends on the kind of
 // controller.
 func TestDefaultPort(t *testing.T) {
+	t.Parallel()
 	for nqn, port := range map[string]string{subNQN: tcp.Port, nvme.DiscoveryNQN: tcp.DiscoveryPort} {
 		tr, err := tcp.New(nvme.Address{Transport: "tcp", Traddr: "[fe80::1]", SubNQN: nqn}, &nvme.Config{HostNQN: hostNQN})
 		if err != nil {
@@ -136,6 +148,7 @@ func TestDefaultPort(t *testing.T) {
 
 // Configurations that cannot be.
 func TestBadConfig(t *testing.T) {
+	t.Parallel()
 	addr := nvme.Address{Transport: "tcp", Traddr: "127.0.0.1", SubNQN: subNQN}
 	for name, transport := range map[string]any{
 		"MaxR2T":          tcp.Config{MaxR2T: 129},
@@ -160,6 +173,7 @@ func TestBadConfig(t *testing.T) {
 // The socket has the options that were asked for; options that the kernel
 // refuses are an error.
 func TestSocketOptions(t *testing.T) {
+	t.Parallel()
 	var cfg rigConfig
 	cfg.tcp = tcp.Config{
 		TOS: 0xb8, Priority: 4, Congestion: "reno", SendBuffer: 100_000, RecvBuffer: 60_000,
@@ -196,6 +210,7 @@ func TestSocketOptions(t *testing.T) {
 
 // Nobody listens, or there is no way there.
 func TestUnreachable(t *testing.T) {
+	t.Parallel()
 	f := setup(t, new(tcptest.Controller), nil)
 	addr := f.srv.Address(subNQN)
 	f.srv.Unlisten()
@@ -211,8 +226,22 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
+// All of it over IPv6, with a traffic class.
+func TestIPv6(t *testing.T) {
+	t.Parallel()
+	k, _ := disk(64)
+	f := setup(t, k, nil)
+	f.srv = tcptest.NewController(t, k, &tcptest.Config{Addr: loopback("tcp6")})
+	if err := f.connect(func(cfg *nvme.Config) { cfg.Transport = tcp.Config{TOS: 0xb8} }); err != nil {
+		t.Fatal(err)
+	}
+	wantWorks(t, f)
+	f.close()
+}
+
 // A name with two addresses of which one answers.
 func TestSecondAddress(t *testing.T) {
+	t.Parallel()
 	found, err := net.DefaultResolver.LookupNetIP(t.Context(), "ip", "localhost")
 	if err != nil {
 		t.Fatal(err)
@@ -224,7 +253,7 @@ func TestSecondAddress(t *testing.T) {
 		}
 		k, _ := disk(64)
 		f := setup(t, k, nil)
-		f.srv = tcptest.NewController(t, k, &tcptest.Config{Network: network})
+		f.srv = tcptest.NewController(t, k, &tcptest.Config{Addr: loopback(network)})
 		err := f.connectTo(fmt.Sprintf("traddr:localhost trsvcid:%d subnqn:%s", f.srv.Addr().Port(), subNQN), nil)
 		if !listed {
 			if !errors.Is(err, syscall.ECONNREFUSED) {

@@ -45,6 +45,7 @@ func (f *fixture) wantAborted(list ops) {
 
 // Closing the controller ends what is in flight, and tells the controller.
 func TestCloseWithIO(t *testing.T) {
+	t.Parallel()
 	f, k, queues := loaded(t)
 	c := f.c
 	f.close()
@@ -68,6 +69,7 @@ func TestCloseWithIO(t *testing.T) {
 // Closing one queue leaves the other alone, and its identifier can be used
 // again.
 func TestCloseQueue(t *testing.T) {
+	t.Parallel()
 	f, _, queues := loaded(t)
 	if err := queues[0].Close(f.ctx()); err != nil {
 		t.Fatal(err)
@@ -91,6 +93,7 @@ func TestCloseQueue(t *testing.T) {
 
 // Closing while there is no connection, and while an attempt is stuck.
 func TestCloseWhileReconnecting(t *testing.T) {
+	t.Parallel()
 	t.Run("waiting", func(t *testing.T) {
 		f, _, queues := loaded(t)
 		f.lose()
@@ -121,6 +124,7 @@ func TestCloseWhileReconnecting(t *testing.T) {
 
 // Closing a controller that has fallen silent gives up on it after a while.
 func TestCloseSilent(t *testing.T) {
+	t.Parallel()
 	k, _ := disk(64)
 	var silent gate
 	k.Override = func(*tcptest.Request) bool { return silent.shut.Load() }
@@ -135,6 +139,7 @@ func TestCloseSilent(t *testing.T) {
 
 // Closing from several goroutines at once, with callers in blocking calls.
 func TestCloseConcurrently(t *testing.T) {
+	t.Parallel()
 	f, _, _ := loaded(t)
 	ns := f.namespace(1)
 	c := f.c
@@ -165,6 +170,7 @@ func TestCloseConcurrently(t *testing.T) {
 
 // Closing after the poller is gone.
 func TestCloseAfterPoller(t *testing.T) {
+	t.Parallel()
 	f, _, _ := loaded(t)
 	if err := f.p.Close(); err != nil {
 		t.Fatal(err)
@@ -175,6 +181,7 @@ func TestCloseAfterPoller(t *testing.T) {
 
 // The context of Close bounds waiting for it, not the closing.
 func TestCloseContext(t *testing.T) {
+	t.Parallel()
 	k, _ := disk(64)
 	var silent gate
 	k.Override = func(*tcptest.Request) bool { return silent.shut.Load() }

@@ -70,6 +70,7 @@ func (a *aliveCounter) override(r *tcptest.Request) bool {
 // Keep alive commands go out every half of the timeout that is in force, and
 // only then.
 func TestKeepAliveInterval(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		name  string
 		asked time.Duration
@@ -123,6 +124,7 @@ func TestKeepAliveInterval(t *testing.T) {
 // A controller that answers no keep alive command for the timeout is lost, and
 // is reconnected to.
 func TestKeepAliveLost(t *testing.T) {
+	t.Parallel()
 	k, _ := disk(64)
 	var count aliveCounter
 	k.Override = count.override
@@ -178,6 +180,7 @@ func TestKeepAliveLost(t *testing.T) {
 // A controller that says that its timer has expired, or that it knows none, has
 // lost the association.
 func TestKeepAliveRejected(t *testing.T) {
+	t.Parallel()
 	for _, st := range []nvme.Status{nvme.StatusKeepAliveExpired, nvme.StatusKeepAliveInvalid | nvme.StatusDNR, nvme.StatusInvalidOpcode} {
 		k, _ := disk(64)
 		var once atomic.Bool
@@ -215,6 +218,7 @@ func TestKeepAliveRejected(t *testing.T) {
 // A command that is overdue is aborted by its identifiers; one that stays
 // overdue has the controller reset, and is sent again.
 func TestTimeoutAbortThenReset(t *testing.T) {
+	t.Parallel()
 	k, _ := disk(64)
 	type abort struct{ sqid, cid uint16 }
 	aborts := make(chan abort, 4)

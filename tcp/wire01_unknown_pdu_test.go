@@ -81,6 +81,7 @@ func wantHeader(t testing.TB, e *pdu.PeerError, sent []byte) {
 // A PDU of a type that does not belong there, with commands outstanding: the
 // controller is told, the connection ends, no command hangs.
 func TestWireCase01UnknownPDU(t *testing.T) {
+	t.Parallel()
 	for _, typ := range odd {
 		for _, digests := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%#02x digests %v", uint8(typ), digests), func(t *testing.T) {
@@ -99,6 +100,7 @@ func TestWireCase01UnknownPDU(t *testing.T) {
 // The same before the connection is ready: the attempt to connect fails with
 // the reason.
 func TestWireCase01UnknownPDUWhileConnecting(t *testing.T) {
+	t.Parallel()
 	for _, phase := range []string{"handshake", "connect"} {
 		for _, typ := range odd {
 			t.Run(fmt.Sprintf("%s %#02x", phase, uint8(typ)), func(t *testing.T) {
@@ -120,6 +122,7 @@ func TestWireCase01UnknownPDUWhileConnecting(t *testing.T) {
 
 // PDUs that a host knows, but not now.
 func TestWireCase01OutOfPhase(t *testing.T) {
+	t.Parallel()
 	for _, typ := range []pdu.Type{pdu.TypeCapsuleResp, pdu.TypeC2HData, pdu.TypeR2T} {
 		t.Run(typ.String(), func(t *testing.T) {
 			connectError(t, rigConfig{}, func(c *tcptest.Conn) {
@@ -150,6 +153,7 @@ func TestWireCase01OutOfPhase(t *testing.T) {
 // Header fields that cannot be, in every PDU that a host takes: the TermReq
 // names the field.
 func TestWireCase01BadHeaderField(t *testing.T) {
+	t.Parallel()
 	type change struct {
 		name string
 		fei  uint32
@@ -200,6 +204,7 @@ func TestWireCase01BadHeaderField(t *testing.T) {
 // PDUs that are right by themselves, but not for any command: of no command,
 // of the wrong direction, of a command that has completed.
 func TestWireCase01NoSuchCommand(t *testing.T) {
+	t.Parallel()
 	type build func(c *tcptest.Conn, cid uint16) []byte
 	response := func(c *tcptest.Conn, cid uint16) []byte { return c.CapsuleResp(&nvme.Completion{CID: cid}) }
 	c2h := func(c *tcptest.Conn, cid uint16) []byte { return c.C2HData(pdu.LastPDU, cid, 0, make([]byte, 512)) }
@@ -254,6 +259,7 @@ func TestWireCase01NoSuchCommand(t *testing.T) {
 // A wrong header digest ends the connection; the TermReq brings the digest that
 // was received.
 func TestWireCase01HeaderDigest(t *testing.T) {
+	t.Parallel()
 	for _, typ := range []pdu.Type{pdu.TypeCapsuleResp, pdu.TypeC2HData, pdu.TypeR2T} {
 		t.Run(typ.String(), func(t *testing.T) {
 			r := newRig(t, digestRig(true, false))

@@ -46,6 +46,7 @@ func digestCases(t *testing.T, f func(t *testing.T, cfg rigConfig)) {
 // One read of 512 bytes in three PDUs, the stream cut once at every offset, and
 // into pieces of every small size.
 func TestWireCase02EverySplit(t *testing.T) {
+	t.Parallel()
 	digestCases(t, func(t *testing.T, cfg rigConfig) {
 		r := newRig(t, cfg)
 		buf, data := make([]byte, 512), make([]byte, 512)
@@ -75,6 +76,7 @@ func TestWireCase02EverySplit(t *testing.T) {
 // the reads, cut anywhere, received directly or by way of the staging memory,
 // into one buffer or several.
 func TestWireCase02Interleaved(t *testing.T) {
+	t.Parallel()
 	digestCases(t, func(t *testing.T, cfg rigConfig) {
 		cfg.tcp.ReceiveBuffer = 16 << 10
 		r := newRig(t, cfg)
@@ -158,6 +160,7 @@ func cutUp(rnd *rand.Rand, b []byte) (vec [][]byte) {
 
 // Data that is not next, or not there at all.
 func TestWireCase02WrongOffset(t *testing.T) {
+	t.Parallel()
 	const n = 4096
 	tests := []struct {
 		name   string
@@ -206,6 +209,7 @@ func TestWireCase02WrongOffset(t *testing.T) {
 
 // A success that comes before all data is none.
 func TestWireCase02SuccessWithoutAllData(t *testing.T) {
+	t.Parallel()
 	for _, got := range []int{0, 512, 4092} {
 		t.Run(fmt.Sprint(got), func(t *testing.T) {
 			r := newRig(t, rigConfig{})
@@ -242,6 +246,7 @@ func TestWireCase02SuccessWithoutAllData(t *testing.T) {
 // A wrong data digest fails the command, not the connection, whichever PDU has
 // it, and whatever the controller says.
 func TestWireCase02DataDigest(t *testing.T) {
+	t.Parallel()
 	for _, size := range []int{512, 4096, 64 << 10} {
 		for _, vectored := range []bool{false, true} {
 			for bad := range 3 {

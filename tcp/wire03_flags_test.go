@@ -11,6 +11,7 @@ import (
 
 // LAST_PDU says that no more data comes, and no more than that.
 func TestWireCase03LastIsNotSuccess(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, rigConfig{})
 	buf, data := make([]byte, 4096), pattern(make([]byte, 4096), 1)
 	o := r.read(buf, 0)
@@ -44,6 +45,7 @@ func TestWireCase03LastIsNotSuccess(t *testing.T) {
 // SUCCESS with LAST_PDU stands for the response, at any split of the stream and
 // with any digests.
 func TestWireCase03Success(t *testing.T) {
+	t.Parallel()
 	digestCases(t, func(t *testing.T, cfg rigConfig) {
 		r := newRig(t, cfg)
 		for _, size := range []int{512, 4096, 64 << 10} {
@@ -73,6 +75,7 @@ func TestWireCase03Success(t *testing.T) {
 
 // A response after SUCCESS is one for no command.
 func TestWireCase03ResponseAfterSuccess(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, rigConfig{})
 	o := r.read(make([]byte, 512), 0)
 	q := r.command(nvme.OpRead)
@@ -89,6 +92,7 @@ func TestWireCase03ResponseAfterSuccess(t *testing.T) {
 // SUCCESS where it cannot be: not on the last PDU, not with all data, not with
 // submission queue flow control.
 func TestWireCase03SuccessRefused(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		name        string
 		flowControl bool
@@ -118,6 +122,7 @@ func TestWireCase03SuccessRefused(t *testing.T) {
 
 // Data after LAST_PDU contradicts it.
 func TestWireCase03DataAfterLast(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, rigConfig{})
 	r.read(make([]byte, 4096), 0)
 	q := r.command(nvme.OpRead)
@@ -130,6 +135,7 @@ func TestWireCase03DataAfterLast(t *testing.T) {
 
 // The host asks for what its configuration says, on every queue.
 func TestWireCase03ConnectAttributes(t *testing.T) {
+	t.Parallel()
 	for _, on := range []bool{false, true} {
 		attrs := make(chan nvme.ConnectAttributes, 1)
 		cfg := rigConfig{script: func(c *tcptest.Conn) {

@@ -28,6 +28,7 @@ func expectR2T(c *tcptest.Conn, cid, ttag uint16, off, n, limit uint32, want []b
 
 // R2Ts larger than MAXH2CDATA are answered in pieces of that size.
 func TestWireCase04Split(t *testing.T) {
+	t.Parallel()
 	digestCases(t, func(t *testing.T, cfg rigConfig) {
 		for _, limit := range []uint32{4096, 4100, 8192, 64 << 10, 1<<32 - 4} {
 			cfg.icresp.MAXH2CDATA = limit
@@ -67,6 +68,7 @@ func splitWrites(t *testing.T, cfg rigConfig, limit uint32) {
 
 // Values of MAXH2CDATA that the specification does not allow.
 func TestWireCase04BadMaxH2CData(t *testing.T) {
+	t.Parallel()
 	for _, v := range []uint32{1, 4, 512, 4092, 4095, 4097, 4098, 4099, 8190, 65537, 1<<31 + 1, 1<<32 - 1} {
 		t.Run(fmt.Sprint(v), func(t *testing.T) {
 			var sent []byte
@@ -90,6 +92,7 @@ func TestWireCase04BadMaxH2CData(t *testing.T) {
 
 // Other fields of the ICResp that cannot be.
 func TestWireCase04BadICResp(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		name string
 		f    pdu.ICRespFields
@@ -114,6 +117,7 @@ func TestWireCase04BadICResp(t *testing.T) {
 // R2Ts that ask for what is not there, or was asked for already, or leave
 // something out.
 func TestWireCase04BadR2T(t *testing.T) {
+	t.Parallel()
 	const n = 8192
 	tests := []struct {
 		name   string
@@ -154,6 +158,7 @@ func TestWireCase04BadR2T(t *testing.T) {
 
 // A write that succeeds without its data having been asked for did not happen.
 func TestWireCase04SuccessWithoutAllData(t *testing.T) {
+	t.Parallel()
 	for _, asked := range []uint32{0, 4096} {
 		t.Run(fmt.Sprint(asked), func(t *testing.T) {
 			r := newRig(t, rigConfig{})
@@ -174,6 +179,7 @@ func TestWireCase04SuccessWithoutAllData(t *testing.T) {
 // A controller may end a write with an error at any time, data asked for or
 // not, and the connection goes on.
 func TestWireCase04ErrorBeforeAllData(t *testing.T) {
+	t.Parallel()
 	for _, asked := range []uint32{0, 4096, 8192} {
 		t.Run(fmt.Sprint(asked), func(t *testing.T) {
 			r := newRig(t, rigConfig{})

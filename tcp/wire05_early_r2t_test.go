@@ -128,6 +128,7 @@ func (r *rig) cid(lba uint64) uint16 {
 // The R2T of a command is there while the command's own capsule is still in
 // the send queue. The data follows the capsule.
 func TestWireCase05R2TBeforeCapsuleSent(t *testing.T) {
+	t.Parallel()
 	digestCases(t, func(t *testing.T, cfg rigConfig) {
 		r := newRig(t, clogRig(cfg))
 		large, q, data := clog(r, clogSize)
@@ -162,6 +163,7 @@ func TestWireCase05R2TBeforeCapsuleSent(t *testing.T) {
 // A command that is not even in the send queue cannot be known to the
 // controller: whatever comes for it ends the connection.
 func TestWireCase05PDUBeforeCapsuleQueued(t *testing.T) {
+	t.Parallel()
 	builds := map[pdu.Type]func(c *tcptest.Conn, cid uint16) []byte{
 		pdu.TypeR2T:         func(c *tcptest.Conn, cid uint16) []byte { return c.R2T(cid, 1, 0, 512) },
 		pdu.TypeC2HData:     func(c *tcptest.Conn, cid uint16) []byte { return c.C2HData(pdu.LastPDU, cid, 0, make([]byte, 512)) },
@@ -197,6 +199,7 @@ func TestWireCase05PDUBeforeCapsuleQueued(t *testing.T) {
 // stream needs the data, so the memory stays the queue's until it has gone,
 // and the command completes then.
 func TestWireCase05ErrorWhileDataQueued(t *testing.T) {
+	t.Parallel()
 	digestCases(t, func(t *testing.T, cfg rigConfig) {
 		r := newRig(t, clogRig(cfg))
 		o, q, data := clog(r, clogSize)
@@ -238,6 +241,7 @@ func TestWireCase05ErrorWhileDataQueued(t *testing.T) {
 // Once a command has ended, nothing more may come for it, even if the host has
 // not yet told its owner.
 func TestWireCase05PDUAfterEarlyError(t *testing.T) {
+	t.Parallel()
 	for _, typ := range []pdu.Type{pdu.TypeCapsuleResp, pdu.TypeR2T} {
 		t.Run(typ.String(), func(t *testing.T) {
 			r := newRig(t, clogRig(rigConfig{}))
@@ -257,6 +261,7 @@ func TestWireCase05PDUAfterEarlyError(t *testing.T) {
 
 // A controller cannot have written data that was not yet sent to it.
 func TestWireCase05SuccessWhileDataQueued(t *testing.T) {
+	t.Parallel()
 	t.Run("asked for", func(t *testing.T) {
 		r := newRig(t, clogRig(rigConfig{}))
 		clog(r, clogSize)
@@ -281,6 +286,7 @@ func TestWireCase05SuccessWhileDataQueued(t *testing.T) {
 // Commands that end in an error while their R2Ts wait for room give their
 // trackers to others, whose R2Ts wait as well. Nobody's turn gets lost.
 func TestWireCase05R2TTurns(t *testing.T) {
+	t.Parallel()
 	r := newRig(t, clogRig(rigConfig{size: 5}))
 	large, q, data := clog(r, clogSize)
 	if tcp.Waiting(r.qp) == 0 {

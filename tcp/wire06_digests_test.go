@@ -14,6 +14,7 @@ import (
 
 // The digests that the host asks for against those that the ICResp has.
 func TestWireCase06Digests(t *testing.T) {
+	t.Parallel()
 	for asked := range 4 {
 		for given := range 4 {
 			cfg := digestRig(asked&1 != 0, asked&2 != 0)
@@ -75,6 +76,7 @@ func wantDeclined(t *testing.T, err error, header, data bool) {
 // that has changed its mind: the controller is given up, since trying again
 // would not help.
 func TestWireCase06Controller(t *testing.T) {
+	t.Parallel()
 	digests := func(cfg *nvme.Config) { cfg.Transport = tcp.Config{HeaderDigest: true, DataDigest: true} }
 	decline := func(pdu.ICReqFields) pdu.ICRespFields { return pdu.ICRespFields{HDGST: true} }
 	t.Run("open", func(t *testing.T) {

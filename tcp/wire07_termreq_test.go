@@ -33,6 +33,7 @@ func wantTerminated(t *testing.T, err error, fes pdu.FES, fei uint32, header []b
 // A C2HTermReq with any status: the connection ends with an error that has it,
 // and is not answered.
 func TestWireCase07TermReq(t *testing.T) {
+	t.Parallel()
 	for i, fes := range fesCodes {
 		t.Run(fmt.Sprintf("%#x", uint16(fes)), func(t *testing.T) {
 			r := newRig(t, rigConfig{})
@@ -50,6 +51,7 @@ func TestWireCase07TermReq(t *testing.T) {
 
 // The same at every split of the stream.
 func TestWireCase07TermReqSplit(t *testing.T) {
+	t.Parallel()
 	header := pattern(make([]byte, 20), 1)
 	b := tcptest.TermReq(pdu.FESDataOutOfRange, 0, header)
 	for cut := 1; cut < len(b); cut++ {
@@ -66,6 +68,7 @@ func TestWireCase07TermReqSplit(t *testing.T) {
 // While connecting, the error is why connecting failed. The connection has no
 // digests yet, or has them; a TermReq never does.
 func TestWireCase07TermReqWhileConnecting(t *testing.T) {
+	t.Parallel()
 	for _, phase := range []string{"handshake", "connect", "connect with digests"} {
 		for _, fes := range fesCodes {
 			t.Run(fmt.Sprintf("%s %#x", phase, uint16(fes)), func(t *testing.T) {
@@ -88,6 +91,7 @@ func TestWireCase07TermReqWhileConnecting(t *testing.T) {
 // A TermReq that is itself malformed ends the connection as well, without an
 // answer.
 func TestWireCase07Malformed(t *testing.T) {
+	t.Parallel()
 	plen := func(n uint32) func([]byte) { return func(b []byte) { binary.LittleEndian.PutUint32(b[4:], n) } }
 	tests := []struct {
 		name string
@@ -119,6 +123,7 @@ func TestWireCase07Malformed(t *testing.T) {
 
 // A TermReq of which the end never comes.
 func TestWireCase07Truncated(t *testing.T) {
+	t.Parallel()
 	b := tcptest.TermReq(pdu.FESInvalidHeaderField, 3, make([]byte, 72))
 	for _, n := range []int{1, 7, 8, 9, 23, 24, 25, len(b) - 1} {
 		r := newRig(t, rigConfig{})

@@ -25,6 +25,7 @@ func sgl(want nvme.SGLDescriptor) tcptest.Check {
 // Writes on an I/O queue carry their data in the capsule up to what IOCCSZ
 // allows, and wait for R2Ts above that.
 func TestWireCase08IOCCSZ(t *testing.T) {
+	t.Parallel()
 	for _, limit := range []int{0, 16, 512, 1024, 4096, 8192, 16 << 10, 1 << 20} {
 		for _, ddgst := range []bool{false, true} {
 			t.Run(fmt.Sprintf("%d,ddgst=%v", limit, ddgst), func(t *testing.T) {
@@ -71,6 +72,7 @@ func oneWrite(t *testing.T, r *rig, size int, vectored, inCapsule bool) {
 // With an offset for in-capsule data, which NVMe/TCP has no place for, all data
 // goes by R2T.
 func TestWireCase08ICDOFF(t *testing.T) {
+	t.Parallel()
 	for _, icdoff := range []uint16{1, 4, 0xffff} {
 		r := newRig(t, rigConfig{inCapsule: 8192, icdoff: icdoff})
 		for _, size := range []int{512, 4096} {
@@ -82,6 +84,7 @@ func TestWireCase08ICDOFF(t *testing.T) {
 // Connect carries its data in the capsule on every queue, whatever IOCCSZ says,
 // and with every alignment and digest.
 func TestWireCase08Connect(t *testing.T) {
+	t.Parallel()
 	digestCases(t, func(t *testing.T, cfg rigConfig) {
 		cfg.script = func(c *tcptest.Conn) {
 			c.Handshake(cfg.icresp)
@@ -105,6 +108,7 @@ func TestWireCase08Connect(t *testing.T) {
 
 // The admin queue takes 8 KiB whatever IOCCSZ says.
 func TestWireCase08Admin(t *testing.T) {
+	t.Parallel()
 	for _, limit := range []int{-1, 512, 64 << 10} {
 		t.Run(fmt.Sprint(limit), func(t *testing.T) {
 			k := &tcptest.Controller{InCapsule: limit}
@@ -138,6 +142,7 @@ func TestWireCase08Admin(t *testing.T) {
 
 // Data of commands other than writes obeys the same limit.
 func TestWireCase08OtherCommands(t *testing.T) {
+	t.Parallel()
 	for _, limit := range []int{0, 4096} {
 		r := newRig(t, rigConfig{inCapsule: limit})
 		check := func(o *op, op nvme.Opcode, size int) {

@@ -45,6 +45,7 @@ func (f *fixture) comeBack() {
 // A queue that is full of commands, lost, and filled again while it reconnects
 // has a tracker left for its own Connect.
 func TestWireCase09FullQueueReconnects(t *testing.T) {
+	t.Parallel()
 	for _, size := range []int{2, 3, 4, 32} {
 		t.Run(fmt.Sprint(size), func(t *testing.T) {
 			k, _ := disk(1024)
@@ -95,6 +96,7 @@ func TestWireCase09FullQueueReconnects(t *testing.T) {
 // The same with a queue that was empty when it was lost, and with transfers
 // that are split into more commands than there are trackers.
 func TestWireCase09FillWhileReconnecting(t *testing.T) {
+	t.Parallel()
 	k, ns := disk(4096)
 	k.Identify = func(id *nvme.IdentifyController) { id.MDTS = 1 } // 8 KiB
 	data := pattern(make([]byte, 1<<20), 1)
@@ -130,6 +132,7 @@ func TestWireCase09FillWhileReconnecting(t *testing.T) {
 // An admin queue that users have filled still identifies the controller when
 // it reconnects.
 func TestWireCase09AdminQueue(t *testing.T) {
+	t.Parallel()
 	k, _ := disk(64)
 	var hold atomic.Bool
 	var held atomic.Int32

@@ -69,6 +69,7 @@ func span(from, to uint64) (list []uint64) {
 // Commands in flight at a loss, and those submitted until the connection is
 // back, go out in the order in which they were submitted.
 func TestWireCase10ReplayOrder(t *testing.T) {
+	t.Parallel()
 	k, ns := disk(4096)
 	j := &journal{hold: true}
 	k.Override = j.override
@@ -119,6 +120,7 @@ func TestWireCase10ReplayOrder(t *testing.T) {
 
 // What was answered before the loss is not sent again.
 func TestWireCase10AnsweredIsNotReplayed(t *testing.T) {
+	t.Parallel()
 	k, _ := disk(1024)
 	var g gate
 	j := new(journal)
@@ -155,6 +157,7 @@ func TestWireCase10AnsweredIsNotReplayed(t *testing.T) {
 
 // A command goes out as often as Config.Retries allows after the first time.
 func TestWireCase10Retries(t *testing.T) {
+	t.Parallel()
 	for _, retries := range []int{-1, 1, 3} {
 		t.Run(fmt.Sprint(retries), func(t *testing.T) {
 			k, _ := disk(64)
@@ -187,6 +190,7 @@ func TestWireCase10Retries(t *testing.T) {
 // Pairs of fused commands that wait for the connection go out next to each
 // other, in their place among the rest.
 func TestWireCase10Fused(t *testing.T) {
+	t.Parallel()
 	k, _ := disk(1024)
 	j := &journal{hold: true}
 	k.Override = j.override
@@ -250,6 +254,7 @@ func TestWireCase10Fused(t *testing.T) {
 // Fused commands that the controller had when the connection was lost are not
 // sent again, neither half.
 func TestWireCase10FusedInFlight(t *testing.T) {
+	t.Parallel()
 	k, _ := disk(64)
 	j := &journal{hold: true}
 	k.Override = j.override

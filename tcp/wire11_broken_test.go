@@ -19,6 +19,7 @@ import (
 // The controller closes the connection after any number of bytes of what it
 // sends: in a header, in a digest, in padding, in data, between PDUs.
 func TestWireCase11CloseWithinPDU(t *testing.T) {
+	t.Parallel()
 	cfg := digestRig(true, true)
 	cfg.tcp.HPDA = 15 // 64 bytes
 	for _, size := range []int{512, 64 << 10} {
@@ -52,6 +53,7 @@ func TestWireCase11CloseWithinPDU(t *testing.T) {
 
 // The controller closes while data is being received straight into buffers.
 func TestWireCase11CloseWithinDirectData(t *testing.T) {
+	t.Parallel()
 	for _, vectored := range []bool{false, true} {
 		r := newRig(t, rigConfig{})
 		buf := make([]byte, 1<<20)
@@ -73,6 +75,7 @@ func TestWireCase11CloseWithinDirectData(t *testing.T) {
 // A reset is a reset, with commands outstanding and data of a large write on
 // its way.
 func TestWireCase11ResetWithinWrite(t *testing.T) {
+	t.Parallel()
 	for _, read := range []int{0, 1, 64 << 10, 700 << 10} {
 		t.Run(fmt.Sprint(read), func(t *testing.T) {
 			r := newRig(t, clogRig(rigConfig{}))
@@ -104,6 +107,7 @@ func TestWireCase11ResetWithinWrite(t *testing.T) {
 // The same with a controller that comes back: the write is carried out in the
 // end, once and whole.
 func TestWireCase11ResetWithinWriteReplayed(t *testing.T) {
+	t.Parallel()
 	k, ns := disk(4096)
 	k.R2TLength = 256 << 10
 	var resets atomic.Int32
@@ -140,7 +144,7 @@ func TestWireCase11ResetWithinWriteReplayed(t *testing.T) {
 // A controller that falls silent at any point of the way to being live: the
 // attempt ends by itself.
 func TestWireCase11Silent(t *testing.T) {
-	t.Parallel() // it waits most of the time
+	t.Parallel()
 	const limit = 60 * time.Millisecond
 	short := func(cfg *nvme.Config) { cfg.ConnectTimeout = limit }
 	t.Run("accepts only", func(t *testing.T) {
@@ -154,6 +158,7 @@ func TestWireCase11Silent(t *testing.T) {
 	// One command more is answered each time, until it is enough.
 	for answered := 0; ; answered++ {
 		k, _ := disk(64)
+		k.CAP = capability(func(f *nvme.CAPFields) { f.TO = 0 }) // the time to get ready comes on top
 		var n atomic.Int32
 		k.Override = func(*tcptest.Request) bool { return int(n.Add(1)) > answered }
 		f := setup(t, k, nil)
@@ -186,7 +191,7 @@ func wantTimeout(t *testing.T, err error) {
 // A controller that falls silent when it is reconnected to: the attempt ends,
 // and the next one succeeds. Commands wait for that.
 func TestWireCase11SilentOnReconnect(t *testing.T) {
-	t.Parallel() // it waits most of the time
+	t.Parallel()
 	k, _ := disk(64)
 	var silent atomic.Int32
 	k.Override = func(r *tcptest.Request) bool {
@@ -212,6 +217,7 @@ func TestWireCase11SilentOnReconnect(t *testing.T) {
 
 // A whole controller that sends a byte at a time.
 func TestWireCase11OneByteAtATime(t *testing.T) {
+	t.Parallel()
 	for _, digests := range []bool{false, true} {
 		k, ns := disk(64)
 		k.Chunk, k.C2HData, k.R2TLength, k.InCapsule = 1, 1000, 600, -1
@@ -236,6 +242,7 @@ func TestWireCase11OneByteAtATime(t *testing.T) {
 // A controller that closes the connection instead of answering, at any point
 // of the way to being live: the error says that it did.
 func TestWireCase11CloseWhileConnecting(t *testing.T) {
+	t.Parallel()
 	closeAt := map[string]tcptest.Script{
 		"at once":     func(c *tcptest.Conn) { c.Close() },
 		"after ICReq": func(c *tcptest.Conn) { c.ExpectICReq(); c.Close() },

@@ -28,6 +28,7 @@ func reject(op nvme.Opcode, id nvme.FeatureID, st nvme.Status) func(r *tcptest.R
 
 // A controller that rejects what is not needed is used all the same.
 func TestWireCase12RejectedFeatures(t *testing.T) {
+	t.Parallel()
 	features := []struct {
 		name   string
 		op     nvme.Opcode
@@ -85,6 +86,7 @@ func wantWorks(t *testing.T, f *fixture) {
 
 // Optional Identify structures that a controller does not have.
 func TestWireCase12RejectedIdentify(t *testing.T) {
+	t.Parallel()
 	for _, cns := range []nvme.CNS{nvme.CNSNamespaceDescriptors, nvme.CNSControllerCS} {
 		for _, st := range []nvme.Status{nvme.StatusInvalidField | nvme.StatusDNR, nvme.StatusInvalidOpcode | nvme.StatusDNR, nvme.StatusInternalError} {
 			t.Run(fmt.Sprintf("%v %#x", cns, uint16(st)), func(t *testing.T) {
@@ -104,6 +106,7 @@ func TestWireCase12RejectedIdentify(t *testing.T) {
 
 // The controller grants fewer queues than the host asked for, or more.
 func TestWireCase12QueueCounts(t *testing.T) {
+	t.Parallel()
 	for result, want := range map[uint64]int{0: 1, 0x00010000: 1, 0x00000001: 1, 0x00020002: 3, 0x00030003: 4, 0x00ff00ff: 4, 0xffffffff: 4, 0xabcdef12_00010001: 2} {
 		t.Run(fmt.Sprintf("%#x", result), func(t *testing.T) {
 			k, _ := disk(64)

@@ -14,6 +14,7 @@ import (
 // NN is the largest identifier that there could be, not the number of
 // namespaces.
 func TestWireCase13SparseNamespaces(t *testing.T) {
+	t.Parallel()
 	want := []uint32{1, 7, 1025, 70000, 0x7fffffff, 0xfffffffe}
 	k := new(tcptest.Controller)
 	for _, nsid := range want {
@@ -61,6 +62,7 @@ func TestWireCase13SparseNamespaces(t *testing.T) {
 
 // More namespaces than one list holds.
 func TestWireCase13LongList(t *testing.T) {
+	t.Parallel()
 	for _, n := range []int{0, 1, 1023, 1024, 1025, 2048, 3000} {
 		k := new(tcptest.Controller)
 		ns := tcptest.NewNamespace(64, 512)
@@ -81,6 +83,7 @@ func TestWireCase13LongList(t *testing.T) {
 
 // Lists that cannot be, among them one without an end.
 func TestWireCase13BadList(t *testing.T) {
+	t.Parallel()
 	lists := map[string]func(after uint32, i int) uint32{
 		"descending":   func(_ uint32, i int) uint32 { return 2000 - uint32(i) },
 		"the same":     func(uint32, int) uint32 { return 5 },
@@ -115,6 +118,7 @@ func TestWireCase13BadList(t *testing.T) {
 // Identify Namespace data that cannot be is an error for the namespace, and no
 // more than that.
 func TestWireCase13BadNamespace(t *testing.T) {
+	t.Parallel()
 	bad := map[string]func(id *nvme.IdentifyNamespace){
 		"format beyond the table": func(id *nvme.IdentifyNamespace) { id.FLBAS = 9 },
 		"block size 0":            func(id *nvme.IdentifyNamespace) { id.LBAF[0].LBADS = 0 },

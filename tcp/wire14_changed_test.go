@@ -21,6 +21,7 @@ func (ch changes) config(cfg *nvme.Config) {
 // After each change the changed namespace list is read, so that the controller
 // reports the next one.
 func TestWireCase14EveryChangeIsReported(t *testing.T) {
+	t.Parallel()
 	k, _ := disk(64)
 	k.AddNamespace(9, tcptest.NewNamespace(64, 512))
 	var reads atomic.Int32
@@ -55,6 +56,7 @@ func TestWireCase14EveryChangeIsReported(t *testing.T) {
 // What has changed is looked at: a namespace that grew, went away, or is
 // another one now.
 func TestWireCase14Changes(t *testing.T) {
+	t.Parallel()
 	k, _ := disk(64)
 	first := tcptest.NewNamespace(64, 512)
 	first.SetIDs(nvme.NamespaceIdentity{NGUID: [16]byte{7}})
@@ -107,6 +109,7 @@ func TestWireCase14Changes(t *testing.T) {
 
 // A list that says that there is more than it holds stands for all namespaces.
 func TestWireCase14Overflow(t *testing.T) {
+	t.Parallel()
 	k, _ := disk(64)
 	k.AddNamespace(2, tcptest.NewNamespace(64, 512))
 	k.Override = func(r *tcptest.Request) bool {
@@ -134,6 +137,7 @@ func TestWireCase14Overflow(t *testing.T) {
 
 // Events whose log page cannot be read do not stop the events after them.
 func TestWireCase14LogPageRejected(t *testing.T) {
+	t.Parallel()
 	k, _ := disk(64)
 	k.Override = func(r *tcptest.Request) bool {
 		if r.Queue != 0 || r.Cmd.Opcode != nvme.AdminGetLogPage {

@@ -23,7 +23,7 @@ func vendor(c *nvme.Controller, mark uint32) error {
 // Admin commands issued from within each event callback work, and reach the
 // controller once.
 func TestWireCase15AdminFromCallbacks(t *testing.T) {
-	t.Parallel() // it waits most of the time
+	t.Parallel()
 	k, _ := disk(64)
 	var seen [8]atomic.Int32
 	var hang atomic.Bool
@@ -100,6 +100,7 @@ func TestWireCase15AdminFromCallbacks(t *testing.T) {
 // Completion callbacks run on the poller's core: they submit more, to the queue
 // that completed and to others, and are refused what would wait for itself.
 func TestWireCase15SubmitFromCompletion(t *testing.T) {
+	t.Parallel()
 	k, _ := disk(1024)
 	f := open(t, k)
 	q, other := f.queue(nvme.QueueConfig{Size: 2}), f.queue(nvme.QueueConfig{})

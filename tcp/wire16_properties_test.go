@@ -22,7 +22,7 @@ func capability(change func(f *nvme.CAPFields)) nvme.CAP {
 // CAP.TO of 0 and of 127.5 s, with controllers that become ready at once,
 // after a while, and never.
 func TestWireCase16ReadyTimeout(t *testing.T) {
-	t.Parallel() // it waits most of the time
+	t.Parallel()
 	for _, to := range []time.Duration{0, 500 * time.Millisecond, 127500 * time.Millisecond} {
 		capp := capability(func(f *nvme.CAPFields) { f.TO = to })
 		if capp.TO() != to {
@@ -72,6 +72,7 @@ func shutdown(cc nvme.CC) uint8 {
 // with or without CSTS.RDY; and a status of all ones, as of a device that is
 // gone.
 func TestWireCase16FatalStatus(t *testing.T) {
+	t.Parallel()
 	for _, csts := range []nvme.CSTS{2, 3, nvme.CSTSGone} {
 		for _, reads := range []int{0, 1, 4} {
 			t.Run(fmt.Sprintf("%v after %d", csts, reads), func(t *testing.T) {
@@ -94,6 +95,7 @@ func TestWireCase16FatalStatus(t *testing.T) {
 // The same when the controller is reconnected to: it is tried again, and the
 // commands wait for it.
 func TestWireCase16FatalStatusOnReconnect(t *testing.T) {
+	t.Parallel()
 	k, _ := disk(64)
 	var fatal atomic.Int32
 	k.CSTS = func(cc nvme.CC, _ int) nvme.CSTS {
@@ -130,10 +132,11 @@ func TestWireCase16FatalStatusOnReconnect(t *testing.T) {
 
 // The controller is found enabled: it is disabled first, and waited for.
 func TestWireCase16FoundEnabled(t *testing.T) {
-	t.Parallel() // it waits most of the time
+	t.Parallel()
 	for _, stuck := range []bool{false, true} {
 		t.Run(fmt.Sprintf("stuck=%v", stuck), func(t *testing.T) {
 			k, _ := disk(64)
+			k.CAP = capability(func(f *nvme.CAPFields) { f.TO = 0 })
 			var writes []nvme.CC
 			first := true
 			k.Override = func(r *tcptest.Request) bool {
@@ -176,6 +179,7 @@ func TestWireCase16FoundEnabled(t *testing.T) {
 
 // The smallest queue there is: two entries, one command in flight.
 func TestWireCase16MQES1(t *testing.T) {
+	t.Parallel()
 	k, _ := disk(1024)
 	k.CAP = capability(func(f *nvme.CAPFields) { f.MQES = 1 })
 	k.Identify = func(id *nvme.IdentifyController) { id.MDTS = 1 }
@@ -206,6 +210,7 @@ func TestWireCase16MQES1(t *testing.T) {
 }
 
 func TestWireCase16MQES0(t *testing.T) {
+	t.Parallel()
 	k, _ := disk(64)
 	k.CAP = capability(func(f *nvme.CAPFields) { f.MQES = 0 })
 	f := setup(t, k, nil)
@@ -216,6 +221,7 @@ func TestWireCase16MQES0(t *testing.T) {
 
 // Memory pages larger than the host's.
 func TestWireCase16MPSMIN(t *testing.T) {
+	t.Parallel()
 	for _, mpsmin := range []uint8{1, 4, 15} {
 		k, _ := disk(64)
 		k.CAP = capability(func(f *nvme.CAPFields) { f.MPSMIN, f.MPSMAX = mpsmin, 15 })
@@ -228,6 +234,7 @@ func TestWireCase16MPSMIN(t *testing.T) {
 
 // The doorbell stride means nothing over fabrics.
 func TestWireCase16DSTRD(t *testing.T) {
+	t.Parallel()
 	for _, dstrd := range []uint8{1, 15} {
 		k, _ := disk(64)
 		k.CAP = capability(func(f *nvme.CAPFields) { f.DSTRD = dstrd })
@@ -237,6 +244,7 @@ func TestWireCase16DSTRD(t *testing.T) {
 
 // Properties that the controller refuses: the error says which.
 func TestWireCase16PropertyRejected(t *testing.T) {
+	t.Parallel()
 	for offset, name := range map[uint32]string{nvme.RegCAP: "CAP", nvme.RegVS: "VS", nvme.RegCC: "CC", nvme.RegCSTS: "CSTS"} {
 		t.Run(name, func(t *testing.T) {
 			k, _ := disk(64)

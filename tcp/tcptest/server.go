@@ -3,6 +3,7 @@ package tcptest
 import (
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/netip"
 	"runtime"
@@ -38,8 +39,10 @@ func Sequence(scripts ...Script) Script {
 
 // Config holds what can be chosen about a Server. The zero value works.
 type Config struct {
-	// Network is "tcp4" or "tcp6". Empty: "tcp4".
-	Network string
+	// Addr is the address to listen on. Zero: one of 127.0.0.0/8, at random, so
+	// that a port which is given up for a while is not given to another server,
+	// and no host that looks for another server ends up here.
+	Addr netip.Addr
 	// Timeout is how long a call waits for the peer before it fails. 0: 20 s.
 	Timeout time.Duration
 	// MaxConns bounds the connections that are open at a time; more are closed
@@ -49,7 +52,7 @@ type Config struct {
 	MaxPDU uint32
 }
 
-// Server listens on a port of the loopback interface that the system chooses.
+// Server listens on a loopback address, on a port that the system chooses.
 // Methods may be called from any goroutine.
 type Server struct {
 	cfg    Config
@@ -92,8 +95,8 @@ func Start(script Script, cfg *Config) (*Server, error) {
 	if cfg != nil {
 		s.cfg = *cfg
 	}
-	if s.cfg.Network == "" {
-		s.cfg.Network = "tcp4"
+	if !s.cfg.Addr.IsValid() {
+		s.cfg.Addr = randomLoopback()
 	}
 	if s.cfg.Timeout == 0 {
 		s.cfg.Timeout = 20 * time.Second
@@ -102,15 +105,17 @@ func Start(script Script, cfg *Config) (*Server, error) {
 		s.cfg.MaxConns = 256
 	}
 	s.handed = make(chan *Conn, s.cfg.MaxConns)
-	loopback := netip.AddrFrom4([4]byte{127, 0, 0, 1})
-	if s.cfg.Network == "tcp6" {
-		loopback = netip.IPv6Loopback()
-	}
-	s.addr = netip.AddrPortFrom(loopback, 0)
+	s.addr = netip.AddrPortFrom(s.cfg.Addr, 0)
 	if err := s.Listen(); err != nil {
 		return nil, err
 	}
 	return s, nil
+}
+
+// randomLoopback returns an address of 127.0.0.0/8 that nobody uses by habit.
+func randomLoopback() netip.Addr {
+	n := rand.Uint32()
+	return netip.AddrFrom4([4]byte{127, byte(n%254) + 1, byte(n >> 8), byte(n>>16%254) + 1})
 }
 
 // Listen begins to listen again, on the same port, after Unlisten.
@@ -120,7 +125,7 @@ func (s *Server) Listen() error {
 	if s.listener != nil || s.isClosed() {
 		return nil
 	}
-	l, err := net.Listen(s.cfg.Network, s.addr.String())
+	l, err := net.Listen("tcp", s.addr.String())
 	if err != nil {
 		return fmt.Errorf("tcptest: %w", err)
 	}
