@@ -42,6 +42,8 @@ var addressKeys = map[string]string{
 	"tos": "tos", "priority": "priority", "ns": "ns",
 }
 
+const addressSeparators = " \t\n\r,"
+
 // ParseAddress parses "trtype:tcp adrfam:ipv4 traddr:10.0.0.5 trsvcid:4420
 // subnqn:NQN" as SPDK writes it, and "transport=tcp,traddr=10.0.0.5,
 // trsvcid=4420,nqn=NQN" as nvme-cli and the kernel do, in any mixture: pairs
@@ -51,7 +53,7 @@ var addressKeys = map[string]string{
 func ParseAddress(s string) (Address, error) {
 	var a Address
 	seen := map[string]bool{}
-	for _, f := range strings.FieldsFunc(s, func(r rune) bool { return r == ' ' || r == '\t' || r == '\n' || r == '\r' || r == ',' }) {
+	for _, f := range strings.FieldsFunc(s, func(r rune) bool { return strings.ContainsRune(addressSeparators, r) }) {
 		i := strings.IndexAny(f, ":=")
 		if i <= 0 {
 			return Address{}, fmt.Errorf("%w: %q is not key:value or key=value", ErrAddress, f)
@@ -110,8 +112,14 @@ func (a *Address) check() error {
 	if a.Traddr == "" {
 		return fmt.Errorf("%w: no traddr", ErrAddress)
 	}
-	if a.Family != "" && !slices.Contains([]string{"ipv4", "ipv6", "ib", "fc", "intra_host"}, a.Family) {
+	if a.Family != "" && !slices.Contains([]string{"ipv4", "ipv6", "ib", "fc", "loop"}, a.Family) {
 		return fmt.Errorf("%w: unknown adrfam %q", ErrAddress, a.Family)
+	}
+	// Addresses also come from discovery logs.
+	for _, v := range []string{a.Transport, a.Traddr, a.Service, a.SubNQN, a.HostTraddr, a.HostIface, a.HostNQN, a.HostID} {
+		if strings.ContainsAny(v, addressSeparators) {
+			return fmt.Errorf("%w: %q cannot stand in an address", ErrAddress, v)
+		}
 	}
 	for _, n := range []string{a.SubNQN, a.HostNQN} {
 		if n == "" {

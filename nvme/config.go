@@ -31,7 +31,8 @@ type Config struct {
 	// of it. 0: 5 s. Negative: no keep-alive. Rounded up to the granularity
 	// the controller reports (KAS, units of 100 ms).
 	KeepAlive time.Duration
-	// ReconnectDelay is the pause between attempts to reconnect. 0: 10 s.
+	// ReconnectDelay is the pause between attempts to reconnect. 0 or
+	// negative: 10 s.
 	// The first attempt follows a loss at once unless the connection had
 	// lived for less than this.
 	ReconnectDelay time.Duration
@@ -87,6 +88,7 @@ func (c *Config) withDefaults() Config {
 		}
 	}
 	def(&d.KeepAlive, 5*time.Second)
+	d.ReconnectDelay = max(d.ReconnectDelay, 0)
 	def(&d.ReconnectDelay, 10*time.Second)
 	def(&d.CtrlLossTimeout, 600*time.Second)
 	def(&d.FastIOFailTimeout, Forever)

@@ -1,6 +1,7 @@
 package nvme
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -14,18 +15,22 @@ func (c *Config) apply(a *Address) error {
 	}
 	if a.HostID != "" {
 		id, err := ParseUUID(a.HostID)
+		if err == nil && id == [16]byte{} {
+			err = errors.New("zero stands for no host")
+		}
 		if err != nil {
 			return fmt.Errorf("%w: hostid: %w", ErrAddress, err)
 		}
 		c.HostID = id
 	}
+	// zero is what a zero means; 0: that only positive values are taken.
 	seconds := func(key string, to *time.Duration, zero time.Duration) error {
 		v, ok := a.Options[key]
 		if !ok {
 			return nil
 		}
 		n, err := strconv.Atoi(v)
-		if err != nil || n > 1<<30 {
+		if err != nil || n > 1<<30 || n <= 0 && zero == 0 {
 			return fmt.Errorf("%w: %s %q is not a number of seconds", ErrAddress, key, v)
 		}
 		switch {
@@ -52,7 +57,7 @@ func (c *Config) apply(a *Address) error {
 	}
 	for _, err := range []error{
 		seconds("keep_alive_tmo", &c.KeepAlive, Forever), // 0 turns keep-alive off
-		seconds("reconnect_delay", &c.ReconnectDelay, time.Nanosecond),
+		seconds("reconnect_delay", &c.ReconnectDelay, 0),
 		seconds("ctrl_loss_tmo", &c.CtrlLossTimeout, time.Nanosecond),
 		seconds("fast_io_fail_tmo", &c.FastIOFailTimeout, time.Nanosecond),
 		number("nr_io_queues", &c.IOQueues, 1, 65534),

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"time"
 )
 
 // maxAsyncRequests is how many Asynchronous Event Requests are kept with the
@@ -23,14 +24,22 @@ const (
 // the request is posted again, then the listener is told.
 type asyncState struct {
 	c       *Controller
-	want    int             // requests to keep posted; set before live
-	pending chan AsyncEvent // at most one per posted request
-	ctx     context.Context // ends with the controller
+	want    int                // requests to keep posted; set before live
+	round   uint64             // counts connections; on the admin queue's core
+	pending chan asyncReceived // at most one per posted request
+	ctx     context.Context    // ends with the controller
+}
+
+// asyncReceived is an event, and the connection that it came from: only there
+// is its request missing now.
+type asyncReceived struct {
+	event AsyncEvent
+	round uint64
 }
 
 func (a *asyncState) init(c *Controller) {
 	a.c, a.ctx = c, c.life
-	a.pending = make(chan AsyncEvent, 4*maxAsyncRequests)
+	a.pending = make(chan asyncReceived, 4*maxAsyncRequests)
 	c.wg.Go(a.work)
 }
 
@@ -54,8 +63,15 @@ func (c *Controller) configureEvents(ctx context.Context, id *IdentifyController
 	return c.opError("configure asynchronous events", 0, err)
 }
 
-// arm posts the requests. On the admin queue's core.
+// arm posts the requests of a new connection. On the admin queue's core.
 func (a *asyncState) arm() {
+	a.round++
+	for len(a.pending) > cap(a.pending)-a.want {
+		select { // of connections long gone: each request has room
+		case <-a.pending:
+		default:
+		}
+	}
 	for range a.want {
 		a.post()
 	}
@@ -63,7 +79,18 @@ func (a *asyncState) arm() {
 
 func (a *asyncState) post() {
 	cmd := Command{Opcode: AdminAsyncEvent}
-	_ = a.c.admin.postOwn(&cmd, Data{}, reqNoTime, asyncDone, a)
+	if err := a.c.admin.postOwn(&cmd, Data{}, reqNoTime, asyncDone, a); errors.Is(err, ErrQueueFull) {
+		round := a.round
+		a.c.p.AfterFunc(10*time.Millisecond, func() { a.postAgain(round) })
+	}
+}
+
+// postAgain posts a request of the given connection, if that still lives. The
+// next one begins with all of its own.
+func (a *asyncState) postAgain(round uint64) {
+	if round == a.round && a.c.admin.Live() {
+		a.post()
+	}
 }
 
 func asyncDone(arg any, cpl *Completion) {
@@ -72,7 +99,7 @@ func asyncDone(arg any, cpl *Completion) {
 		return // aborted with the queue, or more than AERL: not posted again
 	}
 	select {
-	case a.pending <- AsyncEvent(cpl.Result):
+	case a.pending <- asyncReceived{AsyncEvent(cpl.Result), a.round}:
 	default: // cannot be: every posted request has room
 	}
 }
@@ -83,12 +110,8 @@ func (a *asyncState) work() {
 		case <-a.ctx.Done():
 			return
 		case e := <-a.pending:
-			a.handle(e)
-			_ = a.c.p.Post(func() {
-				if a.c.admin.Live() {
-					a.post()
-				}
-			})
+			a.handle(e.event)
+			postLater(a.c.p, func() { a.postAgain(e.round) })
 		}
 	}
 }
@@ -107,9 +130,14 @@ func (a *asyncState) handle(e AsyncEvent) {
 		c.cfg.Logger.Warn("asynchronous event", "controller", c.t.Address(), "event", e.String(), "error", err)
 	}
 	if f := c.cfg.Events.Async; f != nil {
-		c.events.post(func() { f(c, e) })
+		a.tell(func() { f(c, e) })
 	}
 }
+
+// tell has the listener called once it has heard most of what went before: a
+// controller may report faster than a listener listens, but not faster than
+// its requests are posted again.
+func (a *asyncState) tell(f func()) { a.c.events.postInTurn(a.ctx, f) }
 
 // clear reads the event's log page so that the controller reports again.
 func (a *asyncState) clear(e AsyncEvent) error {
@@ -134,7 +162,7 @@ func (a *asyncState) notice(e AsyncEvent) error {
 			return err
 		}
 		if f := c.cfg.Events.ANAChanged; f != nil {
-			c.events.post(func() { f(c, log) })
+			a.tell(func() { f(c, log) })
 		}
 	case NoticeDiscoveryLogChange:
 		// The log is read by whoever uses it; reading its header suffices to
@@ -143,7 +171,7 @@ func (a *asyncState) notice(e AsyncEvent) error {
 			return err
 		}
 		if f := c.cfg.Events.DiscoveryChanged; f != nil {
-			c.events.post(func() { f(c) })
+			a.tell(func() { f(c) })
 		}
 	default:
 		return a.clear(e)
@@ -173,7 +201,7 @@ func (a *asyncState) namespacesChanged() error {
 	}
 	err := c.refreshNamespaces(a.ctx, list)
 	if f := c.cfg.Events.NamespacesChanged; f != nil {
-		c.events.post(func() { f(c, list) })
+		a.tell(func() { f(c, list) })
 	}
 	return err
 }

@@ -99,6 +99,9 @@ func (c *Controller) recover(cause error) {
 	wait := time.Duration(0)
 	if !errors.Is(cause, errReset) && start.Sub(c.lastUp) < c.cfg.ReconnectDelay {
 		wait = c.cfg.ReconnectDelay
+		if c.cfg.CtrlLossTimeout >= 0 {
+			wait = min(wait, c.cfg.CtrlLossTimeout)
+		}
 	}
 	for attempt := 1; ; attempt++ {
 		if wait > 0 && !c.pause(wait) {

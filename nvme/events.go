@@ -1,6 +1,7 @@
 package nvme
 
 import (
+	"context"
 	"sync"
 	"time"
 )
@@ -25,7 +26,8 @@ func (s State) String() string {
 
 // Events are called when something notable happens to a controller, one at a
 // time and in order, on a goroutine of their own: they may block, and may call
-// any method, admin commands included. Nil members are skipped.
+// any method, admin commands and Close included. Nil members are skipped. What
+// happened before Close returned may still be told after it.
 type Events struct {
 	// State: the controller changed state; err says why, nil for the ordinary.
 	State func(c *Controller, from, to State, err error)
@@ -52,32 +54,63 @@ type dispatcher struct {
 	mu      sync.Mutex
 	queue   []func()
 	running bool
-	wg      sync.WaitGroup
+	room    chan struct{} // signals those that wait in postInTurn; made by the first
 }
+
+// maxUnheard is how many events wait at most for a listener before those that
+// a controller can cause at will have to wait.
+const maxUnheard = 64
 
 func (d *dispatcher) post(f func()) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.queue = append(d.queue, f)
-	if d.running {
-		return
+	d.add(f)
+}
+
+// postInTurn is post once few enough events wait, or ctx has ended.
+func (d *dispatcher) postInTurn(ctx context.Context, f func()) {
+	for {
+		d.mu.Lock()
+		if len(d.queue) < maxUnheard {
+			d.add(f)
+			d.mu.Unlock()
+			return
+		}
+		if d.room == nil {
+			d.room = make(chan struct{})
+		}
+		room := d.room
+		d.mu.Unlock()
+		select {
+		case <-room:
+		case <-ctx.Done():
+			return
+		}
 	}
-	d.running = true
-	d.wg.Add(1)
-	go d.run()
+}
+
+func (d *dispatcher) add(f func()) {
+	d.queue = append(d.queue, f)
+	if !d.running {
+		d.running = true
+		go d.run()
+	}
 }
 
 func (d *dispatcher) run() {
-	defer d.wg.Done()
 	for {
 		d.mu.Lock()
 		if len(d.queue) == 0 {
-			d.running = false
+			d.running, d.queue = false, nil
 			d.mu.Unlock()
 			return
 		}
 		f := d.queue[0]
 		d.queue = d.queue[1:]
+		if d.room != nil && len(d.queue) < maxUnheard {
+			close(d.room)
+			d.room = nil
+		}
 		d.mu.Unlock()
 		f()
 	}

@@ -307,6 +307,8 @@ func (q *fakeQueue) admin(r *Request) Status {
 	case AdminSetFeatures:
 		q.cpl.Result = uint64(r.Cmd.CDW11)
 	case AdminGetFeatures, AdminKeepAlive:
+	case AdminGetLogPage:
+		clear(r.Data.Buf)
 	case AdminAbort:
 		q.abort(uint16(r.Cmd.CDW10), uint16(r.Cmd.CDW10>>16))
 	case AdminAsyncEvent:

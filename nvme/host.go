@@ -66,9 +66,14 @@ func firstLine(path string) string {
 	return strings.TrimSpace(s)
 }
 
-// ParseUUID parses the usual text form of a UUID, with or without hyphens.
+// ParseUUID parses the usual text form of a UUID, with its four hyphens or
+// without any.
 func ParseUUID(s string) (id [16]byte, err error) {
-	b, err := hex.DecodeString(strings.ReplaceAll(s, "-", ""))
+	digits := s
+	if len(s) == 36 && s[8] == '-' && s[13] == '-' && s[18] == '-' && s[23] == '-' {
+		digits = s[:8] + s[9:13] + s[14:18] + s[19:23] + s[24:]
+	}
+	b, err := hex.DecodeString(digits)
 	if err != nil || len(b) != 16 {
 		return id, fmt.Errorf("nvme: %q is not a UUID", s)
 	}

@@ -45,8 +45,8 @@ func (c *Config) KATO() time.Duration {
 	if c.KeepAlive < 0 {
 		return 0
 	}
-	d := (c.KeepAlive + time.Millisecond - 1).Truncate(time.Millisecond)
-	return min(d, (1<<32-1)*time.Millisecond)
+	d := min(c.KeepAlive, (1<<32-1)*time.Millisecond)
+	return (d + time.Millisecond - 1).Truncate(time.Millisecond)
 }
 
 func (k *keepAlive) start(c *Controller) {
