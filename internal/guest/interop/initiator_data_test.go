@@ -20,10 +20,10 @@ var digests = []struct {
 // testData moves data of all sizes at all depths through several queues.
 func testData(t *testing.T, k *kernelTarget) {
 	e := k.export(t, onePort,
-		nvmet.NamespaceConfig{NSID: 1, Backend: nvmet.NullBlk{MiB: 36}},
-		nvmet.NamespaceConfig{NSID: 2, Backend: nvmet.NullBlk{MiB: 32, BlockSize: 4096}})
+		nvmet.NamespaceConfig{NSID: 1, Backend: nvmet.NullBlk{MiB: 24}},
+		nvmet.NamespaceConfig{NSID: 2, Backend: nvmet.NullBlk{MiB: 6, BlockSize: 4096}})
 	p := []*poller.Poller{newPoller(t, "p0"), newPoller(t, "p1")}
-	models := []([]*model){share(3, 36<<20, 512), share(3, 32<<20, 4096)}
+	models := []([]*model){share(3, 24<<20, 512), share(3, 6<<20, 4096)}
 	for _, d := range digests {
 		t.Run(d.name, func(t *testing.T) {
 			h := e.connect(t, 0, nvme.Config{
@@ -37,7 +37,7 @@ func testData(t *testing.T, k *kernelTarget) {
 				{blocks: []uint64{4, 8, 16, 31, 32, 33, 64}, depth: 32, ops: 150, vector: true}, // a capsule carries 32
 				{blocks: []uint64{127, 128, 255, 256, 257}, depth: 16, ops: 40},
 				{blocks: []uint64{1024, 2047, 2048}, depth: 3, ops: 9, vector: true},
-				{blocks: []uint64{4096, 8191, 8192}, depth: 2, ops: 6},
+				{blocks: []uint64{4096, 8191, 8192}, depth: 2, ops: 5},
 			} {
 				run(t, queues, models[0], s, uint64(i))
 			}
@@ -47,7 +47,7 @@ func testData(t *testing.T, k *kernelTarget) {
 				queues[i], err = q.QueuePair().Bind(h.namespace(t, 2))
 				check(t, err)
 			}
-			run(t, queues, models[1], shape{blocks: []uint64{1, 2, 4, 5, 33, 256}, depth: 8, ops: 40}, 99)
+			run(t, queues, models[1], shape{blocks: []uint64{1, 2, 4, 5, 33, 64}, depth: 8, ops: 40}, 99)
 			for i := range models {
 				for _, m := range models[i] {
 					m.readBack(t, h.namespace(t, uint32(i+1)))

@@ -4,9 +4,11 @@ package interop
 
 import (
 	"testing"
+	"time"
 
 	"github.com/qpoll/qpoll/internal/guest"
 	"github.com/qpoll/qpoll/internal/guest/nvmet"
+	"github.com/qpoll/qpoll/nvme"
 )
 
 // TestInitiator runs our initiator against the kernel's target.
@@ -15,16 +17,48 @@ func TestInitiator(t *testing.T) {
 	var err error
 	k.tgt, err = nvmet.Start(t.Context(), k.g)
 	check(t, err)
+	quiet(t, k.g)
+	idle := k.idle(t)
 	for _, c := range []struct {
 		name  string
 		run   func(*testing.T, *kernelTarget)
 		allow []string // what the kernel may say
 	}{
+		{"Discovery", testDiscovery, nil},
+		{"Refused", testRefused, nil},
+		{"Identify", testIdentify, nil},
 		{"Data", testData, nil},
+		{"Ops", testOps, nil},
+		{"ANA", testANA, nil},
+		{"Namespaces", testNamespaces, nil},
+		{"Restart", testRestart, nil},
+		{"FastFail", testFastFail, nil},
+		{"CtrlLoss", testCtrlLoss, nil},
+		{"KeepAlive", idle, nil},
+		{"Stall", testStall, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			defer quiet(t, k.g, c.allow...)
 			c.run(t, k)
 		})
+	}
+}
+
+// idle connects with a short keep-alive timeout, and returns a test that this
+// connection has lived all the while, without a single command.
+func (k *kernelTarget) idle(t *testing.T) func(*testing.T, *kernelTarget) {
+	const kato = 4 * time.Second
+	e := k.export(t, onePort, nvmet.NamespaceConfig{NSID: 1, Backend: nvmet.NullBlk{MiB: 4}})
+	h := e.connect(t, 0, nvme.Config{KeepAlive: kato})
+	h.namespace(t, 1)
+	since := time.Now()
+	return func(t *testing.T, _ *kernelTarget) {
+		time.Sleep(time.Until(since.Add(3 * kato)))
+		if n := h.rec.count(nvme.StateLive); n != 1 || h.State() != nvme.StateLive {
+			t.Errorf("live %d times, now %v", n, h.State())
+			h.rec.dump(t, "idle")
+		}
+		_, err := h.namespace(t, 1).ReadAt(make([]byte, 512), 0)
+		check(t, err)
 	}
 }
