@@ -47,6 +47,7 @@ type cpu struct {
 	Thread  float64 `json:"thread_us_per_io"`  // processor time of the pollers' threads
 	Process float64 `json:"process_us_per_io"` // processor time of the process
 	Cores   float64 `json:"process_cores"`     // cores that the process used on average
+	Allocs  float64 `json:"allocs_per_io"`     // objects that the process allocated
 
 	Window                time.Duration `json:"-"`
 	busy, thread, process float64       // ns per I/O
@@ -127,6 +128,7 @@ func latencies(h *hist.Histogram) map[string]float64 {
 func cpuOf(r *load.Result) cpu {
 	var c cpu
 	var process time.Duration
+	var allocs uint64
 	for _, u := range r.Cores {
 		if u.Window <= 0 || r.IOs == 0 {
 			continue
@@ -134,12 +136,13 @@ func cpuOf(r *load.Result) cpu {
 		c.busy += float64(u.Stats.Busy) / float64(r.IOs)
 		c.thread += float64(u.Thread) / float64(r.IOs)
 		if u.Window > c.Window { // all see the same process
-			c.Window, process = u.Window, u.Process
+			c.Window, process, allocs = u.Window, u.Process, u.Allocs
 		}
 	}
 	if c.Window > 0 {
 		c.process = float64(process) / float64(r.IOs)
 		c.Cores = process.Seconds() / c.Window.Seconds()
+		c.Allocs = float64(allocs) / float64(r.IOs)
 	}
 	c.Busy, c.Thread, c.Process = c.busy/1e3, c.thread/1e3, c.process/1e3
 	return c

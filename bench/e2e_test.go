@@ -58,6 +58,11 @@ func checkDocument(t *testing.T, d *document) {
 	if d.Errors != 0 || d.Lost != 0 || d.Outstanding != 0 || d.Failure != "" || d.Interrupted || len(d.Statuses) != 0 {
 		t.Errorf("errors %d %v, lost %d, outstanding %d, %q", d.Errors, d.Statuses, d.Lost, d.Outstanding, d.Failure)
 	}
+	// No I/O allocates, neither here nor in the target; the rest of a run does,
+	// a little.
+	if n := d.CPU.Allocs * float64(d.IOs); n > 3000+float64(d.IOs)/100 {
+		t.Errorf("%.0f allocations in %d I/Os", n, d.IOs)
+	}
 	checkLatency(t, d.Latency)
 	if d.Reads != nil {
 		if d.Reads.IOs+d.Writes.IOs != int64(d.IOs) {

@@ -71,7 +71,7 @@ func TestSilentPeer(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	o.connectTimeout = time.Millisecond
+	o.connectTimeout = 50 * time.Millisecond
 	s, err := o.open(t.Context(), &layout{load: []int{firstCore(t)}, shared: true}, o.target)
 	if err == nil {
 		t.Fatal("connected to a peer that says nothing")

@@ -54,7 +54,11 @@ func (l *live) line(ctx context.Context) {
 
 // last prints the line that was due when the run ended.
 func (l *live) last(ctx context.Context) {
-	if l.seen.At > 0 && tsc.Now()-l.seen.At > int64(time.Second)*9/10 {
+	since := -l.r.Opens()
+	if l.seen.At > 0 {
+		since = time.Duration(tsc.Now() - l.seen.At)
+	}
+	if since > 900*time.Millisecond {
 		l.line(ctx)
 	}
 }

@@ -22,11 +22,15 @@ import (
 	"syscall"
 )
 
-func main() {
+func main() { os.Exit(interruptible(os.Args[1:], os.Stdout, os.Stderr)) }
+
+// interruptible is run until a signal comes. A second one ends the process at
+// once.
+func interruptible(args []string, stdout, stderr io.Writer) int {
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
-	// A second signal ends the process at once.
-	context.AfterFunc(ctx, stop)
-	os.Exit(run(ctx, os.Args[1:], os.Stdout, os.Stderr))
+	defer stop()
+	defer context.AfterFunc(ctx, stop)()
+	return run(ctx, args, stdout, stderr)
 }
 
 // Exit statuses.

@@ -83,8 +83,8 @@ func printLatency(out io.Writer, name string, h *hist.Histogram) {
 func printCores(out io.Writer, r *load.Result) {
 	c := cpuOf(r)
 	if c.Window > 0 {
-		fmt.Fprintf(out, "CPU      %s us per I/O in busy passes, %s us on the load's threads, %s us in the whole process (%.2f cores)\n",
-			micro(c.busy), micro(c.thread), micro(c.process), c.Cores)
+		fmt.Fprintf(out, "CPU      %s us per I/O in busy passes, %s us on the load's threads, %s us in the whole process (%.2f cores); %.2f allocations\n",
+			micro(c.busy), micro(c.thread), micro(c.process), c.Cores, c.Allocs)
 	}
 	for _, u := range r.Cores {
 		if u.Window <= 0 || u.Stats.Passes == 0 {

@@ -64,7 +64,7 @@ const longest = 365 * 24 * time.Hour
 // Set implements flag.Value.
 func (d *seconds) Set(text string) error {
 	v, err := time.ParseDuration(text)
-	if n, bare := strconv.ParseFloat(text, 64); bare == nil {
+	if n, bare := strconv.ParseFloat(text, 64); bare == nil && !math.IsNaN(n) {
 		v, err = time.Duration(min(max(n, -1), longest.Seconds()+1)*float64(time.Second)), nil
 	}
 	if err != nil {

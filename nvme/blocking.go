@@ -162,23 +162,33 @@ func (ns *Namespace) rangeOp(ctx context.Context, op Opcode, off, n int64) error
 // blockingQueue is the I/O queue pair behind the blocking calls, opened on
 // first use.
 type blockingQueue struct {
-	mu      sync.Mutex
-	qp      *QueuePair
-	waiting []*syncOp // on core: wait for a tracker
+	turn chan struct{} // holds one: the right to open qp
+	qp   atomic.Pointer[QueuePair]
 }
 
 func (c *Controller) blockingQueue(ctx context.Context) (*QueuePair, error) {
 	b := &c.blocking
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if b.qp != nil {
-		return b.qp, nil
+	if qp := b.qp.Load(); qp != nil {
+		return qp, nil
+	}
+	select {
+	case b.turn <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctxError(ctx)
+	}
+	defer func() { <-b.turn }()
+	if qp := b.qp.Load(); qp != nil {
+		return qp, nil
 	}
 	qp, err := c.OpenQueue(ctx, c.p, QueueConfig{})
-	if err == nil {
-		b.qp = qp
+	if err != nil {
+		return nil, err
 	}
-	return qp, err
+	b.qp.Store(qp)
+	if !c.has(qp) {
+		b.qp.CompareAndSwap(qp, nil) // lost again already
+	}
+	return qp, nil
 }
 
 // syncOp carries one blocking call to the poller and back.
@@ -190,7 +200,7 @@ type syncOp struct {
 	err    error
 	state  atomic.Uint32 // one of the values below
 	wake   chan struct{}
-	start  func() // s.submit, bound once
+	start  func() // s.enter, bound once
 }
 
 const (
@@ -201,7 +211,7 @@ const (
 
 var syncPool = sync.Pool{New: func() any {
 	s := &syncOp{wake: make(chan struct{}, 1)}
-	s.start = s.submit
+	s.start = s.enter
 	return s
 }}
 
@@ -225,7 +235,7 @@ func (ns *Namespace) do(ctx context.Context, s *syncOp) error {
 	s.q = NamespaceQueue{qp: qp, ns: ns}
 	s.state.Store(syncRunning)
 	s.err, s.status = nil, 0
-	if err := qp.p.Post(s.start); err != nil {
+	if err := post(ctx, qp.p, s.start); err != nil {
 		return err
 	}
 	cancelled := s.wait(ctx)
@@ -243,8 +253,10 @@ func (s *syncOp) recycle() {
 	syncPool.Put(s)
 }
 
-// submit runs on the poller's core.
-func (s *syncOp) submit() {
+func (s *syncOp) enter() { s.q.qp.enter(s) }
+
+// submit implements waiter.
+func (s *syncOp) submit() (full bool) {
 	var err error
 	switch s.io.Op {
 	case OpFlush:
@@ -255,26 +267,17 @@ func (s *syncOp) submit() {
 		err = s.q.Issue(&s.io)
 	}
 	if errors.Is(err, ErrQueueFull) {
-		b := &s.q.ns.c.blocking
-		b.waiting = append(b.waiting, s)
-		return
+		return true
 	}
 	if err != nil {
 		s.end(0, err)
 	}
+	return false
 }
 
-func syncDone(arg any, st Status) {
-	s := arg.(*syncOp)
-	b := &s.q.ns.c.blocking
-	s.end(st, nil) // s belongs to its caller again
-	if len(b.waiting) > 0 {
-		next := b.waiting[0]
-		b.waiting = append(b.waiting[:0], b.waiting[1:]...)
-		next.submit()
-	}
-}
+func syncDone(arg any, st Status) { arg.(*syncOp).end(st, nil) }
 
+// end gives s back to its caller.
 func (s *syncOp) end(st Status, err error) {
 	s.status, s.err = st, err
 	if s.state.Swap(syncEnded) == syncParked {
@@ -305,7 +308,7 @@ func (s *syncOp) wait(ctx context.Context) (cancelled bool) {
 	case <-ctx.Done():
 	}
 	qp := s.q.qp
-	_ = qp.p.Post(func() { qp.cancel(s) })
+	postLater(qp.p, func() { qp.cancel(s) })
 	<-s.wake
 	return true
 }
@@ -313,14 +316,11 @@ func (s *syncOp) wait(ctx context.Context) (cancelled bool) {
 // cancel ends an operation of the blocking API: what is held or waits fails at
 // once, what the controller has is aborted. On the poller's core.
 func (q *QueuePair) cancel(s *syncOp) {
-	b := &q.cold.ctrl.blocking
-	for i, w := range b.waiting {
-		if w == s {
-			b.waiting = append(b.waiting[:i], b.waiting[i+1:]...)
-			s.end(StatusCommandAbortedByHost, nil)
-			return
-		}
+	if q.withdraw(s) {
+		s.end(StatusCommandAbortedByHost, nil)
+		return
 	}
+	q.cancelStalled(s)
 	var held []uint16
 	for i := range q.reqs {
 		r := &q.reqs[i]
@@ -331,12 +331,7 @@ func (q *QueuePair) cancel(s *syncOp) {
 		case reqHeld:
 			held = append(held, r.index)
 		case reqPosted:
-			c, qid, cid := q.cold.ctrl, q.cold.id, r.Cmd.CID
-			c.wg.Go(func() {
-				ctx, done := context.WithTimeout(context.Background(), c.cfg.AdminTimeout)
-				defer done()
-				_, _ = c.Abort(ctx, qid, cid)
-			})
+			q.cold.ctrl.abort(q, r.Cmd.CID, true)
 		}
 		if r.op != nil {
 			r.op.fail(StatusCommandAbortedByHost)
@@ -344,4 +339,16 @@ func (q *QueuePair) cancel(s *syncOp) {
 	}
 	q.unhold(held)
 	q.abort(held, StatusCommandAbortedByHost)
+}
+
+// cancelStalled ends a transfer of which no piece is out.
+func (q *QueuePair) cancelStalled(s *syncOp) {
+	for o := q.stalled.head; o != nil; o = o.next {
+		if o.arg == any(s) && o.pending == 0 {
+			o.fail(StatusCommandAbortedByHost)
+			q.stalled.remove(o)
+			q.endOp(o)
+			return
+		}
+	}
 }

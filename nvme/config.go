@@ -45,7 +45,7 @@ type Config struct {
 	// ConnectTimeout bounds one attempt to connect and initialise. 0: 15 s.
 	ConnectTimeout time.Duration
 	// AdminTimeout is when an admin command is overdue and the controller
-	// gets reset. 0: 60 s.
+	// gets reset. 0: 60 s. Forever: never.
 	AdminTimeout time.Duration
 	// IOTimeout is when an I/O command is overdue: it is aborted first; after
 	// as long again, the controller is reset. 0: 30 s. Forever: never.

@@ -24,21 +24,20 @@ type Controller struct {
 	shared bool // p is the process' shared poller
 	admin  *QueuePair
 
-	state    atomic.Uint32
-	aborting atomic.Int32 // aborts of overdue commands under way
-	id       atomic.Pointer[IdentifyController]
-	mu       sync.Mutex
-	cap      CAP
-	vs       VS
-	queues   map[uint16]*QueuePair // I/O queue pairs by identifier
-	ns       map[uint32]*Namespace
-	limits   Limits
-	nq       int           // I/O queues that the controller granted
-	epoch    uint64        // counts associations
-	err      error         // why it is dead
-	live     chan struct{} // closed while live, replaced when not
-	reset    []chan error  // callers of Reset
-	lastUp   time.Time
+	state  atomic.Uint32
+	id     atomic.Pointer[IdentifyController]
+	mu     sync.Mutex
+	cap    CAP
+	vs     VS
+	queues map[uint16]*QueuePair // I/O queue pairs by identifier
+	ns     map[uint32]*Namespace
+	limits Limits
+	nq     int           // I/O queues that the controller granted
+	epoch  uint64        // counts associations
+	err    error         // why it is dead
+	live   chan struct{} // closed while live, replaced when not
+	reset  []chan error  // callers of Reset
+	lastUp time.Time
 
 	blocking blockingQueue
 	lost     chan error // tokens for the manager
@@ -49,6 +48,7 @@ type Controller struct {
 	events   dispatcher
 	async    asyncState
 	alive    keepAlive
+	aborts   aborter
 }
 
 // ErrOnCore: a call that waits was made on the core it would wait for.
@@ -61,6 +61,7 @@ func openController(ctx context.Context, t Transport, cfg Config) (*Controller, 
 		live: make(chan struct{}), lost: make(chan error, 1),
 		stop: make(chan struct{}), done: make(chan struct{}),
 	}
+	c.blocking.turn = make(chan struct{}, 1)
 	c.async.init(c)
 	if c.p == nil {
 		p, err := acquireSharedPoller()

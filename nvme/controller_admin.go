@@ -5,20 +5,21 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"time"
 )
 
 // adminReserve is the number of admin trackers kept for the library: events,
-// keep-alive, and initialisation.
-const adminReserve = maxAsyncRequests + 2
+// aborts, keep-alive, and initialisation.
+const adminReserve = maxAsyncRequests + maxAborts + 2
 
 // call is one blocking command. Its data is bounced through memory of its own,
 // so that a caller who gives up may reuse his.
 type call struct {
 	q    *QueuePair
+	ns   *Namespace
 	cmd  Command
 	data Data
 	cpl  Completion
+	err  error // why it was not submitted
 	lost error // why the queue was lost, if that ended the command
 	done chan struct{}
 }
@@ -38,6 +39,19 @@ func newCall(q *QueuePair, cmd *Command, buf []byte) *call {
 	return k
 }
 
+// submit implements waiter.
+func (k *call) submit() (full bool) {
+	err := k.q.submitRaw(&k.cmd, k.data, k.ns, callDone, k)
+	if errors.Is(err, ErrQueueFull) {
+		return true
+	}
+	if err != nil {
+		k.err = err
+		close(k.done)
+	}
+	return false
+}
+
 func callDone(arg any, cpl *Completion) {
 	k := arg.(*call)
 	k.cpl = *cpl
@@ -53,6 +67,9 @@ func (k *call) wait(ctx context.Context, buf []byte) (Completion, error) {
 	case <-k.done:
 	case <-ctx.Done():
 		return Completion{}, ctxError(ctx)
+	}
+	if k.err != nil {
+		return Completion{}, k.err
 	}
 	if k.data.Dir == DirIn {
 		copy(buf, k.data.Buf)
@@ -79,7 +96,7 @@ func (q *QueuePair) DoInternal(ctx context.Context, cmd *Command, buf []byte) (C
 		return Completion{}, ErrOnCore
 	}
 	k := newCall(q, cmd, buf)
-	err := q.p.Post(func() {
+	err := post(ctx, q.p, func() {
 		if !q.PostInternal(&k.cmd, k.data, callDone, k) {
 			k.cpl.StatusPhase = uint16(StatusHostPathError) << 1
 			close(k.done)
@@ -112,29 +129,14 @@ func (c *Controller) passthrough(ctx context.Context, q *QueuePair, ns *Namespac
 		return Completion{}, err
 	}
 	k := newCall(q, cmd, buf)
-	refused := make(chan error, 1)
-	var try func()
-	try = func() {
-		if ctx.Err() != nil {
-			refused <- ctxError(ctx)
-			return
-		}
-		err := q.submitRaw(&k.cmd, k.data, ns, callDone, k)
-		switch {
-		case errors.Is(err, ErrQueueFull):
-			q.p.AfterFunc(200*time.Microsecond, try)
-		case err != nil:
-			refused <- err
-		}
-	}
-	if err := q.p.Post(try); err != nil {
+	k.ns = ns
+	if err := post(ctx, q.p, func() { q.enter(k) }); err != nil {
 		return Completion{}, err
 	}
 	select {
-	case err := <-refused:
-		return Completion{}, err
 	case <-k.done:
 	case <-ctx.Done():
+		postLater(q.p, func() { q.withdraw(k) })
 	}
 	return k.wait(ctx, buf)
 }
@@ -236,12 +238,12 @@ func (c *Controller) logPage(ctx context.Context, lid LogID, buf []byte, o LogOp
 // whether the controller says that it did (bit 0 of the result clear); an
 // aborted command completes with StatusAbortRequested.
 func (c *Controller) Abort(ctx context.Context, sqid, cid uint16) (bool, error) {
-	cmd := Command{Opcode: AdminAbort, CDW10: uint32(cid)<<16 | uint32(sqid)}
+	cmd := AbortCommand{SQID: sqid, CID: cid}.Command()
 	cpl, err := c.Admin(ctx, &cmd, nil)
 	if err != nil {
 		return false, c.opError("abort", 0, err)
 	}
-	return cpl.Result&1 == 0, nil
+	return uint32(cpl.Result)&AbortNotPerformed == 0, nil
 }
 
 // Property reads a controller property (register) of size 4 or 8 bytes.

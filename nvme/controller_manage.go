@@ -286,40 +286,11 @@ func (c *Controller) shutdown() {
 
 // dropQueue forgets an I/O queue whose transport side is disconnected.
 func (c *Controller) dropQueue(q *QueuePair, err error) {
-	c.removeQueue(q, err)
 	c.mu.Lock()
 	if c.queues[q.cold.id] == q {
 		delete(c.queues, q.cold.id)
 	}
 	c.mu.Unlock()
-}
-
-// commandOverdue is told on a queue's core that a command takes too long.
-func (c *Controller) commandOverdue(q *QueuePair, cid uint16, age int64) {
-	action := "reset"
-	if q.cold.id != 0 && age < 2*int64(q.cold.timeout) {
-		action = "abort"
-	}
-	c.cfg.Logger.Warn("command overdue", "controller", c.t.Address(), "queue", q.cold.id, "cid", cid, "age", time.Duration(age), "action", action)
-	if f := c.cfg.Events.Timeout; f != nil {
-		c.events.post(func() { f(c, q.cold.id, cid, time.Duration(age), action) })
-	}
-	if action == "reset" {
-		q.Lost(fmt.Errorf("%w: command %#x overdue after %v", ErrTimeout, cid, time.Duration(age).Round(time.Millisecond)))
-		return
-	}
-	// More aborts than the controller takes (ACL) would fail; the reset that
-	// follows serves the others.
-	if n := c.aborting.Add(1); int(n) > c.id.Load().AbortLimit() {
-		c.aborting.Add(-1)
-		return
-	}
-	c.wg.Go(func() {
-		defer c.aborting.Add(-1)
-		ctx, cancel := context.WithTimeout(context.Background(), q.cold.timeout)
-		defer cancel()
-		if aborted, err := c.Abort(ctx, q.cold.id, cid); err != nil || !aborted {
-			c.cfg.Logger.Warn("abort", "controller", c.t.Address(), "queue", q.cold.id, "cid", cid, "aborted", aborted, "error", err)
-		}
-	})
+	c.blocking.qp.CompareAndSwap(q, nil)
+	c.removeQueue(q, err)
 }

@@ -110,10 +110,17 @@ func (c *Controller) closeQueue(q *QueuePair) {
 	ctx, cancel := context.WithTimeout(context.Background(), c.cfg.ConnectTimeout)
 	defer cancel()
 	_ = c.t.Disconnect(ctx, q)
-	c.removeQueue(q, ErrClosed)
 	c.mu.Lock()
 	delete(c.queues, q.cold.id)
 	c.mu.Unlock()
+	c.removeQueue(q, ErrClosed)
+}
+
+// has tells whether q is an I/O queue pair in use.
+func (c *Controller) has(q *QueuePair) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.queues[q.cold.id] == q
 }
 
 // Close takes the queue pair off the controller. Outstanding commands complete
@@ -124,10 +131,7 @@ func (q *QueuePair) Close(ctx context.Context) error {
 	if q.p.OnCore() || c.p.OnCore() {
 		return ErrOnCore
 	}
-	c.mu.Lock()
-	mine := c.queues[q.cold.id] == q
-	c.mu.Unlock()
-	if mine {
+	if c.has(q) {
 		c.closeQueue(q)
 	}
 	return nil

@@ -281,7 +281,7 @@ func (q *fakeQueue) abort(sqid, cid uint16) {
 		if r.Cmd.CID == cid {
 			other.silent = append(other.silent[:i], other.silent[i+1:]...)
 			q.cpl.Result = 0
-			_ = q.qp.Poller().Post(func() {
+			postLater(q.qp.Poller(), func() {
 				other.cpl = Completion{CID: cid, StatusPhase: uint16(StatusAbortRequested) << 1}
 				other.qp.Complete(r, &other.cpl)
 			})

@@ -410,7 +410,7 @@ func TestBlockingCancel(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.on(func() {
-		if n := r.c.blocking.qp.inflight; n != 0 {
+		if n := r.c.blocking.qp.Load().inflight; n != 0 {
 			t.Errorf("%d in flight", n)
 		}
 	})

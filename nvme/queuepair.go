@@ -26,6 +26,7 @@ type QueuePair struct {
 	reqs     []Request
 	free     []uint16 // stack of tracker indices
 	stalled  opList   // split transfers that wait for a tracker
+	waiting  []waiter // submissions of other goroutines that do
 	seq      uint64
 	inflight int // posted
 	reserve  int // trackers that only internal commands may take
@@ -174,6 +175,9 @@ func (q *QueuePair) finish(r *Request, cpl *Completion) {
 	q.release(r)
 	if q.stalled.head != nil {
 		q.resume()
+	}
+	if len(q.waiting) != 0 {
+		q.admit()
 	}
 	switch {
 	case o != nil:

@@ -197,6 +197,7 @@ func (q *QueuePair) failHeld(st Status) {
 	}
 	q.abort(list, st)
 	q.failStalled(st)
+	q.admit()
 }
 
 // goLive lets commands out: first those held, in order.
@@ -220,6 +221,7 @@ func (q *QueuePair) goLive() {
 	}
 	q.abort(failed, StatusInvalidNamespace)
 	q.resume()
+	q.admit()
 }
 
 // setFailFast makes held and new commands fail instead of waiting.

@@ -32,7 +32,7 @@ func TestSplitNamespaceReplaced(t *testing.T) {
 	ranges := []DSMRange{{LBA: 0, Length: 1}, {LBA: 8, Length: 1}}
 	r.on(func() {
 		for _, err := range []error{
-			q.Write(make([]byte, 512*512), 0, 512, collectDone, c), // takes all trackers
+			q.Write(make([]byte, 512*512), 0, 512, collectDone, c),  // takes all trackers
 			q.Write(make([]byte, 64*512), 1024, 64, collectDone, c), // has none yet
 			q.Deallocate(ranges, collectDone, c),
 		} {

@@ -47,7 +47,7 @@ func TestExtremes(t *testing.T) {
 	if h.Count() != 2 || h.Max() != 0 || h.Mean() != 0 {
 		t.Errorf("negative latencies: count %d, max %d, mean %v", h.Count(), h.Max(), h.Mean())
 	}
-	h.Reset()
+	h = Histogram{}
 	h.Record(Limit)
 	h.Record(math.MaxInt64 / 2)
 	if h.Count() != 2 || h.counts[Buckets-1] != 2 || h.Max() != math.MaxInt64/2 {
@@ -67,7 +67,7 @@ func TestQuantiles(t *testing.T) {
 	if h.Mean() != 500.5 || h.Max() != 1000 {
 		t.Errorf("mean %v, max %d", h.Mean(), h.Max())
 	}
-	h.Reset()
+	h = Histogram{}
 	h.Record(1_000_001)
 	if got := h.Quantiles(0.5, 1); got[0] != 1_000_001 || got[1] != 1_000_001 {
 		t.Errorf("quantiles %v of a single value", got)

@@ -11,9 +11,6 @@ func (h *Histogram) Add(o *Histogram) {
 	}
 }
 
-// Reset empties h.
-func (h *Histogram) Reset() { *h = Histogram{} }
-
 // Count returns how many latencies were recorded.
 func (h *Histogram) Count() int64 {
 	n := int64(0)

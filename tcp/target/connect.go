@@ -231,6 +231,6 @@ func (c *conn) becomeQueue(r *request, cmd nvme.ConnectCommand) {
 	}
 	r = c.resize(r, n)
 	c.out.transfers = make([]transfer, n*int(c.out.maxR2T))
-	c.tx.grow(min(max(n*64, 4<<10), 64<<10), min(max(4*n, 64), 2048))
+	c.tx.grow(min(max(n*256, 8<<10), 64<<10), min(max(4*n, 64), 2048))
 	c.status(r, nvme.StatusSuccess, nvme.ConnectResponse{ControllerID: c.ctrl.id}.Result())
 }

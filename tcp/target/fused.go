@@ -36,6 +36,22 @@ func (c *conn) missingSecond() {
 	}
 }
 
+// damaged fails a command whose in-capsule data has not the digest that came
+// with it.
+func (c *conn) damaged(r *request) {
+	switch r.cmd.Flags & nvme.FlagFuseMask {
+	case nvme.FlagFuseFirst:
+		c.missingSecond()
+		c.fusedFailed = true
+	case nvme.FlagFuseSecond:
+		if first := c.fused; first != nil {
+			c.fused = nil
+			c.failHalf(first, nvme.StatusAbortedFailedFused)
+		}
+	}
+	c.fail(r, nvme.StatusTransientTransportError)
+}
+
 // failHalf fails half of a fused operation: now, or when its data is there.
 func (c *conn) failHalf(r *request, s nvme.Status) {
 	if r.state == reqFused {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"net/netip"
 	"testing"
 	"time"
 
@@ -77,6 +78,11 @@ func (l *lab) close() {
 	must(l.t, l.target.Close())
 }
 
+// adminOf is admin, for a target whose pollers run by themselves.
+func (l *lab) adminOf(t *target.Target) *host {
+	return l.adminAt(t.Ports()[0], connectOptions{}, pdu.ICReqFields{})
+}
+
 // step makes one pass of all pollers, a microsecond after the one before.
 func (l *lab) step() { l.advance(time.Microsecond) }
 
@@ -122,7 +128,11 @@ func (l *lab) dial() *host {
 
 func (l *lab) dialPort(p *target.Port) *host {
 	l.t.Helper()
-	addr := p.Addr()
+	return l.dialAddr(p.Addr())
+}
+
+func (l *lab) dialAddr(addr netip.AddrPort) *host {
+	l.t.Helper()
 	fd, err := sys.Socket(sys.Family(addr.Addr()))
 	must(l.t, err)
 	h := &host{l: l, t: l.t, fd: fd, icd: 8192}
@@ -496,3 +506,5 @@ func (h *host) closed() {
 		h.t.Fatalf("%d bytes, %v, want the end of the connection", n, err)
 	}
 }
+
+func mustAddr(s string) netip.AddrPort { return netip.MustParseAddrPort(s) }

@@ -165,7 +165,7 @@ func (c *conn) capsule(b []byte, shape pdu.Shape) int {
 	}
 	data := b[begin:end:end]
 	if shape.DDGST() && pdu.GetDigest(b[end:]) != pdu.Digest(data) {
-		c.fail(r, nvme.StatusTransientTransportError)
+		c.damaged(r)
 		return whole
 	}
 	c.command(r, data)
@@ -243,6 +243,6 @@ func (c *conn) endData(intact bool) {
 	case intact:
 		c.command(r, c.cold.capsule[:c.in.total])
 	default:
-		c.fail(r, nvme.StatusTransientTransportError)
+		c.damaged(r)
 	}
 }

@@ -136,12 +136,24 @@ func (q *sendQueue) consume(n int) {
 	}
 }
 
-// flush sends what is queued, with one call.
+// flush sends what is queued, with one call; with more if responses wait for
+// room, as long as the socket takes them.
 func (c *conn) flush() int {
-	q := &c.tx
 	if c.retryAt > c.w.now {
 		return 0
 	}
+	for c.flushOnce() && c.waiting.head != nil {
+		c.encodeWaiting()
+	}
+	if c.state == connTerminating && !c.tx.pending() {
+		c.terminated()
+	}
+	return 1
+}
+
+// flushOnce sends what is queued, and reports whether all of it went.
+func (c *conn) flushOnce() bool {
+	q := &c.tx
 	v := q.iov[q.first:]
 	var n int
 	var err sys.Errno
@@ -153,21 +165,15 @@ func (c *conn) flush() int {
 	if err != 0 {
 		if err != sys.EAGAIN {
 			c.lost(err)
-			return 0
+			return false
 		}
 		c.backOff()
-		return 0
+		return false
 	}
 	c.backoff = 0
 	q.consume(n)
 	c.freeSent()
-	if c.waiting.head != nil {
-		c.encodeWaiting()
-	}
-	if c.state == connTerminating && !q.pending() {
-		c.terminated()
-	}
-	return 1
+	return !q.pending()
 }
 
 // The first pause after a full socket, and the longest, in nanoseconds.

@@ -33,6 +33,11 @@ func (w *worker) renew(v *view) {
 	for _, ns := range v.sub.namespaces {
 		v.list = append(v.list, w.newEntry(ns, v.port))
 	}
+	v.index()
+}
+
+// index makes the entries of low NSIDs be found by index.
+func (v *view) index() {
 	v.dense = make([]*entry, 0, min(len(v.list), denseLimit))
 	for i := range v.list {
 		e := &v.list[i]

@@ -1,6 +1,7 @@
 package load
 
 import (
+	"runtime/metrics"
 	"time"
 
 	"github.com/qpoll/qpoll/internal/sys"
@@ -24,13 +25,26 @@ type usage struct {
 	stats   poller.Stats
 	thread  time.Duration
 	process time.Duration
+	allocs  uint64 // of the process, objects
 }
 
 func (c *core) usage() usage {
 	return usage{
 		taken: true, at: c.poller.Now(), stats: c.poller.Stats(),
-		thread: sys.ThreadCPUTime(), process: sys.ProcessCPUTime(),
+		thread: sys.ThreadCPUTime(), process: sys.ProcessCPUTime(), allocs: allocations(),
 	}
+}
+
+// allocations returns how many objects the process has allocated.
+func allocations() (n uint64) {
+	samples := []metrics.Sample{{Name: "/gc/heap/allocs:objects"}, {Name: "/gc/heap/tiny/allocs:objects"}}
+	metrics.Read(samples)
+	for _, s := range samples {
+		if s.Value.Kind() == metrics.KindUint64 {
+			n += s.Value.Uint64()
+		}
+	}
+	return n
 }
 
 // watch takes the usage at both ends of the window, each in the first pass
@@ -69,6 +83,7 @@ type Usage struct {
 	Window  time.Duration // between the two looks at the poller; 0: it was not seen twice
 	Thread  time.Duration // processor time of the poller's thread
 	Process time.Duration // processor time of the process
+	Allocs  uint64        // objects that the process has allocated
 	Stats   poller.Stats
 }
 
@@ -85,5 +100,6 @@ func (c *core) result() Usage {
 	u.Window = time.Duration(c.after.at - c.before.at)
 	u.Thread = c.after.thread - c.before.thread
 	u.Process = c.after.process - c.before.process
+	u.Allocs = c.after.allocs - c.before.allocs
 	return u
 }
