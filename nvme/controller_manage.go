@@ -85,6 +85,9 @@ func (c *Controller) recover(cause error) {
 	c.setState(StateResetting, cause)
 	c.alive.stop(c)
 	if errors.Is(cause, errReset) {
+		// The I/O queues first: a disabled controller answers what still comes
+		// with errors that are not those of the commands.
+		c.takeDownIO()
 		c.disable()
 	}
 	c.takeDown()
@@ -221,10 +224,17 @@ func (c *Controller) forEachQueue(f func(q *QueuePair) error) error {
 
 // takeDown disconnects all queues. Their commands are held or fail.
 func (c *Controller) takeDown() {
-	ctx, cancel := context.WithTimeout(context.Background(), c.cfg.ConnectTimeout)
+	c.takeDownIO()
+	ctx, cancel := c.connectContext(context.Background())
+	defer cancel()
+	_ = c.t.Disconnect(ctx, c.admin)
+}
+
+// takeDownIO is takeDown for the I/O queues.
+func (c *Controller) takeDownIO() {
+	ctx, cancel := c.connectContext(context.Background())
 	defer cancel()
 	_ = c.forEachQueue(func(q *QueuePair) error { return c.t.Disconnect(ctx, q) })
-	_ = c.t.Disconnect(ctx, c.admin)
 }
 
 // goLive opens the gates, the admin queue's first.
