@@ -99,9 +99,14 @@ func (e *exported) add(t *testing.T, c nvmet.NamespaceConfig) *nvmet.Namespace {
 // onePort is one port without options.
 var onePort = []nvmet.PortConfig{{}}
 
-// address of a subsystem at a port of the kernel's target.
+// address of a subsystem at a port of the kernel's target; without an NQN, that
+// of the port.
 func address(p *nvmet.Port, nqn string) string {
-	return fmt.Sprintf("trtype:tcp traddr:127.0.0.1 trsvcid:%d subnqn:%s", p.Trsvcid(), nqn)
+	s := fmt.Sprintf("trtype:tcp traddr:127.0.0.1 trsvcid:%d", p.Trsvcid())
+	if nqn != "" {
+		s += " subnqn:" + nqn
+	}
+	return s
 }
 
 // host is our initiator, connected to one controller.

@@ -132,9 +132,14 @@ func testRefused(t *testing.T, k *kernelTarget) {
 	refused("other host", good, nvme.Config{HostNQN: "nqn.2014-08.org.qpoll:host:other"}, nvme.StatusConnectInvalidHost)
 	_, err = h.namespace(t, 1).ReadAt(make([]byte, 512), 0)
 	check(t, err)
-	// The kernel ends the controllers of a host that is not allowed any more,
-	// and trying again would be of no use.
+	// A host that is not allowed any more stays until it has to connect again.
+	// Trying that once more would be of no use.
 	check(t, e.sub.DisallowHost(ctx, hostNQN))
+	_, err = h.namespace(t, 1).ReadAt(make([]byte, 512), 0)
+	check(t, err)
+	check(t, e.ports[0].Stop(ctx))
+	h.rec.waitCount(t, nvme.StateConnecting, 1)
+	check(t, e.ports[0].Start(ctx))
 	h.rec.waitCount(t, nvme.StateDead, 1)
 	_, err = h.namespace(t, 1).ReadAt(make([]byte, 512), 0)
 	if !errors.Is(err, nvme.ErrDead) || !errors.Is(err, nvme.StatusConnectInvalidHost) {

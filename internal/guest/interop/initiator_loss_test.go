@@ -3,6 +3,7 @@
 package interop
 
 import (
+	"context"
 	"errors"
 	"testing"
 	"time"
@@ -95,6 +96,7 @@ func testRestart(t *testing.T, k *kernelTarget) {
 	// there is no use in trying again.
 	other := k.export(t, nil)
 	check(t, e.ports[0].Link(ctx, other.sub))
+	t.Cleanup(func() { check(t, e.ports[0].Unlink(context.Background(), other.sub)) })
 	check(t, e.ports[0].Unlink(ctx, e.sub))
 	b.rec.waitCount(t, nvme.StateDead, 1)
 	_, err := b.ns.ReadAt(make([]byte, 512), 0)
@@ -114,11 +116,12 @@ func testFastFail(t *testing.T, k *kernelTarget) {
 	ctx := t.Context()
 	e := k.export(t, onePort, nvmet.NamespaceConfig{NSID: 1, Backend: nvmet.NullBlk{MiB: 8}})
 	b := e.work(t, nvme.Config{FastIOFailTimeout: 300 * time.Millisecond, CtrlLossTimeout: nvme.Forever}, notLive)
+	_, err := b.ns.ReadAt(make([]byte, 512), 0)
+	check(t, err)
 	for live := 2; live < 4; live++ {
 		check(t, e.ports[0].Stop(ctx))
 		for _, l := range b.loads {
-			n := l.failed.Load()
-			eventually(t, "commands that fail", func() bool { return l.failed.Load() > n+50 })
+			l.failures(t, 50)
 		}
 		if _, err := b.ns.ReadAt(make([]byte, 512), 0); !errors.Is(err, nvme.ErrNotLive) {
 			t.Errorf("read while the controller is away: %v", err)
@@ -135,6 +138,8 @@ func testCtrlLoss(t *testing.T, k *kernelTarget) {
 	ctx := t.Context()
 	e := k.export(t, onePort, nvmet.NamespaceConfig{NSID: 1, Backend: nvmet.NullBlk{MiB: 8}})
 	b := e.work(t, nvme.Config{CtrlLossTimeout: time.Second}, notLive)
+	_, err := b.ns.ReadAt(make([]byte, 512), 0)
+	check(t, err)
 	check(t, e.ports[0].Stop(ctx))
 	// Until then, commands wait.
 	b.rec.waitCount(t, nvme.StateConnecting, 1)
@@ -157,8 +162,7 @@ func testCtrlLoss(t *testing.T, k *kernelTarget) {
 		t.Errorf("admin command: %v", err)
 	}
 	for _, l := range b.loads {
-		n := l.failed.Load()
-		eventually(t, "commands that fail", func() bool { return l.failed.Load() > n })
+		l.failures(t, 1)
 		l.stop()
 		l.wait(t)
 	}

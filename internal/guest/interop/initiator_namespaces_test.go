@@ -80,7 +80,10 @@ func newReplaced(t *testing.T, k *kernelTarget) *replaced {
 	q := r.h.queue(t, 3, newPoller(t, "p"))
 	r.m = newModel(0, q.Blocks(), q.BlockSize())
 	r.load = startLoad(t, q, r.m, shape{blocks: []uint64{1, 8, 40}, depth: 8, tolerate: func(err error) bool {
-		return errors.Is(err, nvme.StatusInvalidNamespace) || errors.Is(err, nvme.ErrNoNamespace)
+		// What is sent to a namespace that is disabled, but there, fails with
+		// Internal Path Error.
+		return errors.Is(err, nvme.StatusInvalidNamespace) || errors.Is(err, nvme.ErrNoNamespace) ||
+			errors.Is(err, nvme.StatusInternalPathError)
 	}}, 7)
 	r.load.progress(t, 100)
 	return r
@@ -95,8 +98,7 @@ func (r *replaced) replace(t *testing.T) *nvmet.Namespace {
 // one lacks what was acknowledged; it ends the load.
 func (r *replaced) untouched(t *testing.T, n *nvmet.Namespace) {
 	t.Helper()
-	failures := r.load.failed.Load()
-	eventually(t, "writes that fail", func() bool { return r.load.failed.Load() > failures+20 })
+	r.load.failures(t, 20)
 	r.load.stop()
 	r.load.wait(t)
 	r.e.k.g.Shell(t, "dd if="+n.Path()+" bs=1M count=4 2>/dev/null | cmp -n 4194304 - /dev/zero")

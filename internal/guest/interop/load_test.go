@@ -106,16 +106,26 @@ func (l *load) wait(t *testing.T) {
 // progress waits until n more operations have completed.
 func (l *load) progress(t *testing.T, n uint64) {
 	t.Helper()
-	done := func() uint64 { return l.reads.Load() + l.writes.Load() }
-	to := done() + n
-	eventually(t, fmt.Sprintf("%d more operations", n), func() bool {
+	l.more(t, "operations", n, func() uint64 { return l.reads.Load() + l.writes.Load() })
+}
+
+// failures waits until n more operations have failed.
+func (l *load) failures(t *testing.T, n uint64) {
+	t.Helper()
+	l.more(t, "failures", n, l.failed.Load)
+}
+
+func (l *load) more(t *testing.T, what string, n uint64, count func() uint64) {
+	t.Helper()
+	to := count() + n
+	eventually(t, fmt.Sprintf("%d more %s", n, what), func() bool {
 		select {
 		case <-l.ended:
 			l.wait(t)
 			t.Fatal("the load has ended")
 		default:
 		}
-		return done() >= to
+		return count() >= to
 	})
 }
 
