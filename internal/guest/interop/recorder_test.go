@@ -5,6 +5,7 @@ package interop
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -113,4 +114,23 @@ func (r *recorder) dump(t *testing.T, name string) {
 	for _, l := range r.lines {
 		t.Logf("%s: %s", name, l)
 	}
+}
+
+// lines collects the lines of output.
+type lines struct {
+	mu sync.Mutex
+	b  []byte
+}
+
+func (l *lines) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.b = append(l.b, b...)
+	return len(b), nil
+}
+
+func (l *lines) get() []string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Fields(string(l.b))
 }
