@@ -90,6 +90,9 @@ func (c *Controller) recover(cause error) {
 	c.setState(StateResetting, cause)
 	c.alive.stop(c)
 	if errors.Is(cause, errReset) {
+		// The I/O queues first: a disabled controller answers what still comes
+		// with errors that are not those of the commands.
+		c.takeDownIO()
 		c.disable()
 	}
 	c.takeDown()
@@ -234,13 +237,20 @@ func (c *Controller) forEachQueue(f func(q *QueuePair) error) error {
 
 // takeDown disconnects all queues. Their commands are held or fail.
 func (c *Controller) takeDown() {
+	c.takeDownIO()
+	ctx, cancel := c.bound(context.Background())
+	defer cancel()
+	c.disconnectQueue(ctx, c.admin)
+}
+
+// takeDownIO is takeDown for the I/O queues.
+func (c *Controller) takeDownIO() {
 	ctx, cancel := c.bound(context.Background())
 	defer cancel()
 	_ = c.forEachQueue(func(q *QueuePair) error {
 		c.disconnectQueue(ctx, q)
 		return nil
 	})
-	c.disconnectQueue(ctx, c.admin)
 }
 
 // goLive opens the gates, the admin queue's first.

@@ -28,7 +28,7 @@ var (
 	ErrNoNamespace = errors.New("nvme: no such namespace")
 	// ErrUnsupported: the controller does not offer what was asked for.
 	ErrUnsupported = errors.New("nvme: not supported by the controller")
-	// ErrReadOnly: the namespace is write protected.
+	// ErrTimeout: something took longer than it may.
 	ErrTimeout = errors.New("nvme: timeout")
 	// ErrProtocol: the controller violated the specification.
 	ErrProtocol = errors.New("nvme: protocol violation by the controller")

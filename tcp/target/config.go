@@ -31,8 +31,8 @@ type Config struct {
 	// Referrals to other discovery services, part of the discovery log.
 	Referrals []Referral
 
-	Transport Transport
-	Limits    Limits
+	Transport Transport // how it speaks NVMe/TCP
+	Limits    Limits    // what it bears from hosts
 
 	// Logger receives what happens to connections and controllers; nothing is
 	// logged without one.

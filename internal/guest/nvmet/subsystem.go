@@ -138,8 +138,8 @@ func (s *Subsystem) AllowHost(ctx context.Context, nqn string) error {
 	return s.t.g.Apply(ctx, &b)
 }
 
-// DisallowHost takes back what AllowHost allowed. The kernel ends the
-// controllers of that host.
+// DisallowHost takes back what AllowHost allowed. Controllers of that host stay
+// until they connect again.
 func (s *Subsystem) DisallowHost(ctx context.Context, nqn string) error {
 	var b guest.Batch
 	b.Remove(s.dir() + "/allowed_hosts/" + nqn)

@@ -20,6 +20,7 @@ type Backend interface {
 // Resizer is a Backend whose size can be changed while it is in use. What lies
 // beyond a smaller size is lost; what a larger size adds reads as zeros.
 type Resizer interface {
+	// Resize sets the capacity in bytes. Any goroutine.
 	Resize(size int64) error
 }
 
