@@ -86,15 +86,15 @@ func (c *conn) abortCommand(cid uint16) bool {
 
 // abortRequest takes a request from wherever it is, if that is possible.
 func (c *conn) abortRequest(r *request) bool {
+	if r.cmd.Flags&nvme.FlagFuseMask != 0 {
+		return false // it would have to be both halves
+	}
 	switch r.state {
 	case reqStarved:
 		return c.starved.remove(r)
 	case reqExecuting:
-		return r.pair == nil && r.ns.ch.Cancel(&r.op)
+		return r.ns.ch.Cancel(&r.op)
 	case reqHeld:
-		if c.qid != 0 {
-			return false
-		}
 		if i := slices.Index(c.ctrl.aers, r); i >= 0 {
 			c.ctrl.aers = slices.Delete(c.ctrl.aers, i, i+1)
 			return true

@@ -15,6 +15,7 @@ type connCold struct {
 	peer    netip.AddrPort
 	local   netip.AddrPort
 	timer   *poller.Timer // of the handshake, later of the termination
+	quiet   *poller.Timer // of the quiesce time
 	capsule []byte        // data of a capsule that arrives in pieces
 	maxR2T  uint32        // that the host takes
 	sub     *Subsystem

@@ -52,7 +52,7 @@ func (c *conn) abandon() {
 	for i := range c.requests {
 		r := &c.requests[i]
 		switch r.state {
-		case reqFree:
+		case reqFree, reqPaired: // a second half goes with the first
 		case reqExecuting:
 			c.giveUp(r)
 		default:
@@ -69,14 +69,13 @@ func (c *conn) giveUp(r *request) {
 		c.takeBack(r)
 		return
 	}
-	if c.cold.timer == nil {
-		c.cold.timer = c.w.p.AfterFunc(sub.cfg.QuiesceTime, c.quiesce)
+	if c.cold.quiet == nil {
+		c.cold.quiet = c.w.p.AfterFunc(sub.cfg.QuiesceTime, c.quiesce)
 	}
 }
 
 // quiesce is the end of the quiesce time.
 func (c *conn) quiesce() {
-	c.cold.timer = nil
 	for i := range c.requests {
 		if r := &c.requests[i]; r.state == reqExecuting {
 			c.takeBack(r)
@@ -90,10 +89,11 @@ func (c *conn) takeBack(r *request) {
 	}
 }
 
-// drop lets go of a request of a connection that has ended.
+// drop lets go of a request of a connection that has ended, and of what the
+// backend had along with it.
 func (c *conn) drop(r *request) {
-	if r.pair != nil && r.pair.pair == r {
-		r.pair.pair = nil
+	if second := r.pair; second != nil {
+		c.release(second)
 	}
 	c.release(r)
 	c.w.untidy = true
@@ -108,7 +108,9 @@ func (c *conn) stopTimer() {
 
 // bury forgets a connection that has ended.
 func (w *worker) bury(c *conn) {
-	c.stopTimer()
+	if c.cold.quiet != nil {
+		c.cold.quiet.Stop()
+	}
 	delete(w.cold.conns, c)
 	w.forgetStarving(c)
 	w.t.buried(c)
@@ -145,18 +147,25 @@ func (c *conn) protocolError(err error, b []byte) int {
 // terminate queues a TermReq behind what is queued already, and waits for the
 // host to close the connection.
 func (c *conn) terminate(cause error, term []byte) {
+	c.windDown(cause)
+	b := c.tx.reserveAnyway(len(term))
+	copy(b, term)
+	c.tx.commit(len(term))
+	c.w.t.terminated(c, cause)
+}
+
+// windDown has a connection end when what is queued was sent, and the host has
+// closed it or had the time to. Nothing that comes is looked at any more, and
+// nothing is answered.
+func (c *conn) windDown(cause error) {
 	c.cold.cause = cause
 	c.stopTimer()
 	c.state, c.mode = connTerminating, rxDrain
 	c.waiting, c.starved = requestList{}, requestList{}
 	c.dropUnsent()
-	b := c.tx.reserveAnyway(len(term))
-	copy(b, term)
-	c.tx.commit(len(term))
 	c.cold.timer = c.w.p.AfterFunc(c.w.t.cfg.Limits.Linger, func() { c.close(errLinger) })
 	c.w.queueSend(c)
 	c.w.heat(c)
-	c.w.t.terminated(c, cause)
 }
 
 // dropUnsent gives up the requests of a connection that is being terminated,
@@ -167,7 +176,7 @@ func (c *conn) dropUnsent() {
 	for i := range c.requests {
 		r := &c.requests[i]
 		switch r.state {
-		case reqFree, reqSending:
+		case reqFree, reqSending, reqPaired:
 		case reqExecuting:
 			c.giveUp(r)
 		case reqResponding:

@@ -31,8 +31,11 @@ type Config struct {
 	// Referrals to other discovery services, part of the discovery log.
 	Referrals []Referral
 
-	Transport Transport // how it speaks NVMe/TCP
-	Limits    Limits    // what it bears from hosts
+	// Transport is how the target speaks NVMe/TCP.
+	Transport Transport
+
+	// Limits bound what hosts can take.
+	Limits Limits
 
 	// Logger receives what happens to connections and controllers; nothing is
 	// logged without one.
@@ -105,7 +108,7 @@ type Limits struct {
 	Connections int
 
 	// Handshakes is how many connections may be waiting for ICReq or Connect
-	// at a time; 0 is 64.
+	// at a time; 0 is 256.
 	Handshakes int
 
 	// HandshakeTime is how long a connection may take until its Connect

@@ -32,9 +32,14 @@ func (c *conn) disconnect(r *request) {
 		c.fail(r, nvme.StatusConnectIncompatibleFormat|nvme.StatusDNR)
 		return
 	}
+	t := c.w.t
+	t.mu.Lock()
+	if c.ctrl.io[c.qid] == c {
+		delete(c.ctrl.io, c.qid) // the host may connect it again at once
+	}
+	t.mu.Unlock()
 	c.status(r, nvme.StatusSuccess, 0)
-	c.flush()
-	c.close(errDisconnect)
+	c.windDown(errDisconnect)
 }
 
 // connectError is a Connect command that is refused.

@@ -157,11 +157,31 @@ func TestSQHead(t *testing.T) {
 func TestDisconnect(t *testing.T) {
 	l := newLab(t, oneNamespace(backend.NewNull(1<<20)))
 	admin, q := l.io(connectOptions{}, pdu.ICReqFields{})
+	bad := nvme.DisconnectCommand()
+	bad.CDW10 = 1
+	q.is(q.do(bad, nil), nvme.StatusConnectIncompatibleFormat|dnr)
 	q.ok(q.do(nvme.DisconnectCommand(), nil))
+	again := admin.queue(connectOptions{}, pdu.ICReqFields{}) // with the old connection still open
+	_, cpl := again.in(read(0, 1), 512)
+	again.ok(cpl)
 	q.closed()
-	q = admin.queue(connectOptions{}, pdu.ICReqFields{})
-	_, cpl := q.in(read(0, 1), 512)
-	q.ok(cpl)
+	q.close()
+	l.await("the old connection is gone", func() bool { all, _ := l.target.Connections(); return all == 2 })
+	_, cpl = again.in(read(0, 1), 512)
+	again.ok(cpl)
+}
+
+// TestLargeCapsule sends more data than an admin capsule needs to carry, in two
+// pieces.
+func TestLargeCapsule(t *testing.T) {
+	l := newLab(t, oneNamespace(backend.NewNull(1<<20)))
+	admin := l.admin(connectOptions{})
+	cmd := nvme.Command{Opcode: nvme.AdminKeepAlive}
+	b := admin.capsule(&cmd, make([]byte, 16<<10))
+	admin.send(b[:9000])
+	l.step()
+	admin.send(b[9000:])
+	admin.ok(admin.completion())
 }
 
 // TestAssociation ends the admin queue's connection, which ends the controller.

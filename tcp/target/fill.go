@@ -111,7 +111,7 @@ func (tr *Transport) fill() error {
 
 func (l *Limits) fill() {
 	orElse(&l.Connections, 1024)
-	orElse(&l.Handshakes, 64)
+	orElse(&l.Handshakes, 256)
 	orElse(&l.HandshakeTime, 10*time.Second)
 	orElse(&l.Linger, time.Second)
 	orElse(&l.BufferMemory, 256<<20)

@@ -137,7 +137,7 @@ func (c *conn) fusedArrived(r *request) {
 		first, second = second, first
 	}
 	first.op.Second = second.op.Data
-	second.state = reqHeld
+	second.state = reqPaired
 	c.stats.writes++
 	c.stats.writtenBytes += uint64(first.op.Length)
 	c.submit(first)

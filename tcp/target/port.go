@@ -48,9 +48,10 @@ func (t *Target) AddPort(cfg PortConfig) (*Port, error) {
 		p.states[group] = s
 	}
 	if t.state == targetRunning {
-		if err := p.listen(); err != nil {
+		if err := p.open(); err != nil {
 			return nil, err
 		}
+		p.serve()
 	}
 	t.ports = append(t.ports, p)
 	t.discoveryChanged()
@@ -77,8 +78,8 @@ func (t *Target) portID(want uint16) (uint16, error) {
 	return 0, fmt.Errorf("%w: no port ID is free", ErrConfig)
 }
 
-// listen opens the port's socket and gives it to a worker.
-func (p *Port) listen() error {
+// open opens the port's socket.
+func (p *Port) open() error {
 	fd, err := listener(p.addr, p.cfg.Backlog)
 	if err != nil {
 		return fmt.Errorf("nvme/tcp target: listen at %v: %w", p.addr, err)
@@ -87,13 +88,25 @@ func (p *Port) listen() error {
 		_ = sys.Close(fd)
 		return fmt.Errorf("nvme/tcp target: %w", err)
 	}
+	p.fd = fd
+	return nil
+}
+
+// discard closes a socket that no worker has yet.
+func (p *Port) discard() {
+	if p.fd >= 0 && p.worker == nil {
+		_ = sys.Close(p.fd)
+		p.fd = -1
+	}
+}
+
+// serve gives the port's socket to a worker.
+func (p *Port) serve() {
 	p.worker = p.t.workers[p.t.nextWorker%len(p.t.workers)]
 	p.t.nextWorker++
-	p.fd = fd
 	p.closed.Store(false)
-	w := p.worker
+	w, fd := p.worker, p.fd
 	w.post(func() { w.listen(p, fd) })
-	return nil
 }
 
 func listener(addr netip.AddrPort, backlog int) (fd int, err error) {
@@ -172,7 +185,11 @@ func (p *Port) Resume() error {
 	if p.fd >= 0 || p.removed || p.t.state != targetRunning {
 		return fmt.Errorf("%w: Resume of a port that is not paused", ErrState)
 	}
-	return p.listen()
+	if err := p.open(); err != nil {
+		return err
+	}
+	p.serve()
+	return nil
 }
 
 // Kill ends the connections of the port, and returns how many there were.

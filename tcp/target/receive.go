@@ -185,7 +185,7 @@ func (c *conn) command(r *request, data []byte) {
 // there. A connection needs memory for one such capsule.
 func (c *conn) beginCapsuleData(r *request, shape pdu.Shape) {
 	if c.cold.capsule == nil {
-		c.cold.capsule = make([]byte, max(c.out.icd, pdu.MinICD))
+		c.cold.capsule = make([]byte, max(c.w.t.cfg.Transport.InCapsule, pdu.MinICD))
 	}
 	n := shape.Data()
 	r.state = reqReceiving

@@ -15,7 +15,8 @@ const (
 	reqReceiving               // its in-capsule data is arriving
 	reqStarved                 // waits for memory
 	reqTransfer                // waits for H2CData
-	reqFused                   // first half of a fused operation, waits for the second
+	reqFused                   // half of a fused operation, waits for the other
+	reqPaired                  // second half of one that is executing
 	reqExecuting               // the backend has it
 	reqHeld                    // an admin command that is answered later
 	reqResponding              // its response is being encoded
@@ -99,7 +100,11 @@ func (c *conn) unbind(r *request) {
 
 // Keep implements backend.Owner: in-capsule data gets memory of its own.
 func (r *request) Keep(op *backend.Op) {
-	if r.buf == nil && len(op.Data) > 0 {
+	switch {
+	case r.buf != nil || len(op.Data) == 0:
+	case r.ns != nil && r.ns.discards && op.Kind == backend.Write:
+		op.Data = nil
+	default:
 		r.conn.keep(r)
 	}
 }

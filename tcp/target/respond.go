@@ -32,6 +32,7 @@ func (c *conn) encode(r *request) bool {
 			return false
 		}
 		if success {
+			c.nextHead() // there is no response to tell it
 			c.sentAll(r)
 			return true
 		}

@@ -7,7 +7,7 @@ import "sync/atomic"
 type Stats struct {
 	Reads, Writes           uint64 // commands; Compare counts among the writes
 	Others                  uint64 // other I/O commands
-	BytesRead, BytesWritten uint64 // of the data that moved
+	BytesRead, BytesWritten uint64 // data of these
 	Errors                  uint64 // commands answered with a status other than success
 	Controllers             int    // at the moment
 	Queues                  int    // I/O queues at the moment

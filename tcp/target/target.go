@@ -46,6 +46,7 @@ type Target struct {
 	events  Events
 	workers []*worker // fixed by Start
 	closers sync.WaitGroup
+	closed  chan struct{} // closed when nothing of the target is left
 	made    time.Time
 
 	// mu guards all that is not a worker's. It is held for short, and never
@@ -69,7 +70,7 @@ func New(cfg Config) (*Target, error) {
 	if err := cfg.fill(); err != nil {
 		return nil, err
 	}
-	t := &Target{cfg: cfg, made: time.Now(), backends: map[backend.Backend]int{}, referrals: cfg.Referrals}
+	t := &Target{cfg: cfg, made: time.Now(), closed: make(chan struct{}), backends: map[backend.Backend]int{}, referrals: cfg.Referrals}
 	if cfg.Events != nil {
 		t.events = *cfg.Events
 	}
@@ -101,20 +102,15 @@ func (t *Target) Start(pollers ...*poller.Poller) error {
 	if len(pollers) == 0 {
 		return fmt.Errorf("%w: no poller to run on", ErrConfig)
 	}
-	share := max(t.cfg.Limits.BufferMemory/int64(len(pollers)), 2*maxMaxTransfer)
-	for _, p := range pollers {
-		w, err := newWorker(t, p, share)
-		if err != nil {
-			t.abortStart()
-			return fmt.Errorf("nvme/tcp target: %w", err)
-		}
-		t.workers = append(t.workers, w)
-	}
-	if err := t.listenAll(); err != nil {
-		t.abortStart()
+	if err := t.openAll(); err != nil {
 		return err
 	}
+	if err := t.makeWorkers(pollers); err != nil {
+		t.closeAll()
+		return fmt.Errorf("nvme/tcp target: %w", err)
+	}
 	t.state = targetRunning
+	t.serveAll()
 	for _, w := range t.workers {
 		w.post(nothing) // makes it a source of its poller
 	}
@@ -123,24 +119,46 @@ func (t *Target) Start(pollers ...*poller.Poller) error {
 
 func nothing() {}
 
-func (t *Target) abortStart() {
-	for _, w := range t.workers {
-		w.discard()
+func (t *Target) makeWorkers(pollers []*poller.Poller) error {
+	share := max(t.cfg.Limits.BufferMemory/int64(len(pollers)), 2*maxMaxTransfer)
+	workers := make([]*worker, 0, len(pollers))
+	for _, p := range pollers {
+		w, err := newWorker(t, p, share)
+		if err != nil {
+			for _, w := range workers {
+				w.discard()
+			}
+			return err
+		}
+		workers = append(workers, w)
 	}
-	t.workers = nil
+	t.workers = workers
+	return nil
 }
 
-// listenAll opens all ports, or none.
-func (t *Target) listenAll() error {
-	for i, p := range t.ports {
-		if err := p.listen(); err != nil {
-			for _, q := range t.ports[:i] {
-				q.shut()
-			}
+// openAll opens the sockets of all ports, or of none.
+func (t *Target) openAll() error {
+	for _, p := range t.ports {
+		if err := p.open(); err != nil {
+			t.closeAll()
 			return err
 		}
 	}
 	return nil
+}
+
+// closeAll closes sockets that no worker has yet.
+func (t *Target) closeAll() {
+	for _, p := range t.ports {
+		p.discard()
+	}
+}
+
+// serveAll gives the sockets to workers.
+func (t *Target) serveAll() {
+	for _, p := range t.ports {
+		p.serve()
+	}
 }
 
 // Stop closes all ports and ends all connections, as a target that crashes
@@ -170,24 +188,25 @@ func (t *Target) Restart() error {
 	if t.state != targetStopped {
 		return fmt.Errorf("%w: Restart of a target that was not stopped", ErrState)
 	}
-	if err := t.listenAll(); err != nil {
+	if err := t.openAll(); err != nil {
 		return err
 	}
 	t.state = targetRunning
+	t.serveAll()
 	return nil
 }
 
 // Close ends the target and everything that it has: it returns when nothing of
 // it is left, and its backends are closed. It has to be called from another
 // goroutine than those that run or step the pollers, unless the pollers were
-// closed before. Closing again does nothing.
+// closed before. Closing again waits for the same.
 func (t *Target) Close() error {
 	t.mu.Lock()
 	was := t.state
 	t.state = targetClosed
 	if was == targetClosed {
 		t.mu.Unlock()
-		t.closers.Wait()
+		<-t.closed
 		return nil
 	}
 	if was == targetRunning {
@@ -204,6 +223,7 @@ func (t *Target) Close() error {
 		w.await()
 	}
 	t.closers.Wait()
+	close(t.closed)
 	return nil
 }
 
@@ -285,7 +305,8 @@ func (t *Target) Addr() netip.AddrPort {
 }
 
 // Address returns the address of a subsystem at the first port in the form that
-// nvme.Open takes. An empty name is the first subsystem.
+// nvme.Open takes. An empty name is the first subsystem. If the port listens at
+// all addresses, it is that of the loopback interface.
 func (t *Target) Address(nqn string) string {
 	if s := t.Subsystem(nqn); s != nil {
 		nqn = s.cfg.NQN
@@ -297,5 +318,12 @@ func (t *Target) Address(nqn string) string {
 func (t *Target) DiscoveryAddress() string { return address(t.Addr(), nvme.DiscoveryNQN) }
 
 func address(a netip.AddrPort, nqn string) string {
+	if ip := a.Addr(); ip.IsUnspecified() {
+		local := netip.IPv6Loopback()
+		if ip.Is4() {
+			local = netip.AddrFrom4([4]byte{127, 0, 0, 1})
+		}
+		a = netip.AddrPortFrom(local, a.Port())
+	}
 	return fmt.Sprintf("trtype:tcp traddr:%s trsvcid:%d subnqn:%s", a.Addr(), a.Port(), nqn)
 }

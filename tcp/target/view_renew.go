@@ -117,6 +117,16 @@ func (w *worker) retire() {
 	}
 	w.t.mu.Lock()
 	defer w.t.mu.Unlock()
+	for key := range w.cold.views {
+		if key.sub.removed || key.port.removed {
+			delete(w.cold.views, key) // what is connected keeps it
+		}
+	}
+	for sub := range w.cold.totals {
+		if sub.removed {
+			delete(w.cold.totals, sub)
+		}
+	}
 	for ns, ch := range w.cold.channels {
 		if ns.removed {
 			ch.retired = true

@@ -9,7 +9,7 @@ type Backend interface {
 	Info() Info
 
 	// Open returns a channel for what the given poller submits. It is called on
-	// that poller's core.
+	// that poller's core, and must not call the target that calls it.
 	Open(p *poller.Poller) (Channel, error)
 
 	// Close releases what the backend holds, after all of its channels were
@@ -20,7 +20,7 @@ type Backend interface {
 // Resizer is a Backend whose size can be changed while it is in use. What lies
 // beyond a smaller size is lost; what a larger size adds reads as zeros.
 type Resizer interface {
-	// Resize sets the capacity in bytes. Any goroutine.
+	// Resize changes the size to so many bytes.
 	Resize(size int64) error
 }
 
