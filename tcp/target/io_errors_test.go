@@ -1,6 +1,7 @@
 package target_test
 
 import (
+	"bytes"
 	"testing"
 
 	"github.com/qpoll/qpoll/nvme"
@@ -134,7 +135,18 @@ func TestOtherCommands(t *testing.T) {
 	must(t, err)
 	q.ok(q.do(hint, ranges[:16]))
 	check("hint", 10, data[:4096])
-	q.is(q.do(hint, ranges), nvme.StatusDataSGLLengthInvalid|dnr)
+	q.is(q.do(hint, ranges[:8]), nvme.StatusDataSGLLengthInvalid|dnr)
+	q.is(q.do(hint, make([]byte, 4112)), nvme.StatusDataSGLLengthInvalid|dnr)
+	// What follows the ranges is not looked at: Linux sends 4096 bytes always.
+	padded := bytes.Repeat([]byte{0xff}, 4096)
+	copy(padded, nvme.AppendDSMRanges(nil, []nvme.DSMRange{{LBA: 10, Length: 1}}))
+	one, err := nvme.DSMCommand{NSID: 1, Ranges: 1, Deallocate: true}.Command()
+	must(t, err)
+	q.ok(q.do(one, padded))
+	check("deallocated with a padded list", 10, make([]byte, 4096))
+	q.ok(q.do(write(10, 1), data[:4096]))
+	q.ok(q.out(one, padded))
+	check("deallocated with a padded list in the transfer", 10, make([]byte, 4096))
 }
 
 // TestDataDigestError damages data in all the ways in which it can travel.

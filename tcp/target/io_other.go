@@ -127,11 +127,21 @@ func (c *conn) datasetManagement(r *request, data []byte) {
 	c.stats.others++
 	c.bind(r, e)
 	r.op.Kind = backend.Deallocate
-	c.takeData(r, data, (r.cmd.CDW10&dsmRangesMask+1)*rangeSize)
+	// Some hosts, Linux among them, always send as much as the longest list
+	// would take.
+	n := r.rangeBytes()
+	if have := r.cmd.SGL().Length; have > n && have <= maxDSMRanges*rangeSize {
+		n = have
+	}
+	c.takeData(r, data, n)
 }
+
+// rangeBytes returns the length of the ranges that a Dataset Management has.
+func (r *request) rangeBytes() uint32 { return (r.cmd.CDW10&dsmRangesMask + 1) * rangeSize }
 
 // deallocate checks all ranges, then begins with the first.
 func (c *conn) deallocate(r *request) {
+	r.op.Data = r.op.Data[:r.rangeBytes()]
 	e := c.view.find(r.cmd.NSID)
 	if e == nil || e.ch != r.ns { // gone while the data was on its way
 		c.fail(r, nvme.StatusInvalidNamespace|nvme.StatusDNR)
@@ -176,7 +186,7 @@ func (c *conn) nextStep(r *request) bool {
 
 // nextRange deallocates the next range, or returns false at the end.
 func (c *conn) nextRange(r *request) bool {
-	ranges := r.buf.b[:(r.cmd.CDW10&dsmRangesMask+1)*rangeSize]
+	ranges := r.buf.b[:r.rangeBytes()]
 	for at := int(r.ranges) * rangeSize; at < len(ranges); at += rangeSize {
 		r.ranges++
 		lba, n := dsmRange(ranges[at:])

@@ -177,9 +177,6 @@ func testKernelRefused(t *testing.T, k *kernelHost) {
 	if len(reasons) != 2 || !strings.Contains(reasons[0], "wrong") || !strings.Contains(reasons[1], hostNQN) {
 		t.Errorf("the target has refused %q", reasons)
 	}
-	res, err := k.g.Run(ctx, "dmesg")
-	check(t, err)
-	t.Logf("%s", res.Stdout)
 }
 
 // idle connects with a short keep-alive timeout, and returns a test that this

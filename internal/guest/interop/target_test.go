@@ -28,7 +28,8 @@ func TestTarget(t *testing.T) {
 	lossy := []string{
 		`^nvme nvme\d+: (starting error recovery|Reconnecting in \d+ seconds|Failed reconnect attempt \d+|` +
 			`failed to (connect socket|send request)|failed nvme_keep_alive_end_io|I/O tag \d+ .* timeout|` +
-			`Connect command failed|receive failed|queue \d+ .*error|creating \d+ I/O queues)`,
+			`Connect command failed|receive failed|Property Set error: 88|` +
+			`qid \d+: timeout draining sock|long keepalive RTT)`,
 		`^block nvme\d+n\d+: no usable path - requeuing I/O`,
 		`^I/O error, dev nvme\d+c\d+n\d+`,
 	}
@@ -51,7 +52,10 @@ func TestTarget(t *testing.T) {
 		{"Reset", testKernelReset, lossy},
 		{"Stall", testKernelStall, lossy},
 		{"Link", testKernelLink, lossy},
-		{"Refused", testKernelRefused, lossy},
+		{"Refused", testKernelRefused, []string{
+			`Connect Invalid Data Parameter, subsysnqn "nqn.2014-08.org.qpoll:wrong"`,
+			`Connect for subsystem \S+ is not allowed, hostnqn: `, `failed to connect queue: 0 ret=`,
+		}},
 		{"KeepAlive", idle, nil},
 	} {
 		t.Run(c.name, func(t *testing.T) {
