@@ -52,7 +52,7 @@ func (b *busy) finish(t *testing.T) {
 	}
 	for _, l := range b.loads {
 		l.wait(t)
-		l.m.readBack(t, b.ns)
+		readBack(t, b.ns, l.m)
 	}
 }
 
@@ -170,7 +170,7 @@ func testCtrlLoss(t *testing.T, k *kernelTarget) {
 	check(t, e.ports[0].Start(ctx))
 	later := e.connect(t, 0, nvme.Config{})
 	for _, l := range b.loads {
-		l.m.readBack(t, later.namespace(t, 1))
+		readBack(t, later.namespace(t, 1), l.m)
 	}
 }
 

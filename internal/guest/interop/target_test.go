@@ -20,7 +20,10 @@ import (
 
 // TestTarget runs the kernel's initiator against our target.
 func TestTarget(t *testing.T) {
-	k := &kernelHost{g: guest.Boot(t, guest.Config{NICs: paths, Modules: nvmehost.Modules, MemoryMiB: 768})}
+	k := &kernelHost{g: guest.Boot(t, guest.Config{
+		NICs: paths, Modules: nvmehost.Modules, MemoryMiB: 768,
+		Files: map[string]string{guestioPath: guest.Build(t, "github.com/qpoll/qpoll/internal/guest/interop/guestio")},
+	})}
 	k.g.Shell(t, "dd if=/dev/urandom of=/tmp/random bs=1M count=4 2>/dev/null")
 	quiet(t, k.g)
 	idle := k.idle(t)
@@ -44,6 +47,7 @@ func TestTarget(t *testing.T) {
 		{"FileSystem", testFileSystem, nil},
 		{"File", testFileBackend, nil},
 		{"Discard", testDiscard, nil},
+		{"Admin", testKernelAdmin, []string{`^nvme\d+: .*(Invalid|DNR)`}},
 		{"Multipath", testMultipath, nil},
 		{"ANA", testKernelANA, lossy},
 		{"Namespaces", testKernelNamespaces, nil},
