@@ -38,14 +38,14 @@ func (ns *Namespace) WriteAt(p []byte, off int64) (int, error) {
 // aborted and the call returns as soon as the controller has let go of p:
 // after its answer, or at worst after Config.IOTimeout and a reset.
 func (ns *Namespace) ReadAtContext(ctx context.Context, p []byte, off int64) (int, error) {
-	if err := ns.usable(); err != nil {
+	g, err := ns.usable()
+	if err != nil {
 		return 0, err
 	}
-	g := ns.geo.Load()
 	if err := g.align(p, off); err != nil {
 		return 0, err
 	}
-	size := ns.Size()
+	size := g.size()
 	var eof error
 	if off >= size {
 		return 0, io.EOF
@@ -56,7 +56,7 @@ func (ns *Namespace) ReadAtContext(ctx context.Context, p []byte, off int64) (in
 	if len(p) == 0 {
 		return 0, eof
 	}
-	if err := ns.transfer(ctx, OpRead, p, off); err != nil {
+	if err := ns.transfer(ctx, g, OpRead, p, off); err != nil {
 		return 0, err
 	}
 	return len(p), eof
@@ -78,20 +78,20 @@ func (ns *Namespace) CompareAt(ctx context.Context, p []byte, off int64) error {
 }
 
 func (ns *Namespace) outbound(ctx context.Context, op Opcode, p []byte, off int64) error {
-	if err := ns.usable(); err != nil {
+	g, err := ns.usable()
+	if err != nil {
 		return err
 	}
-	g := ns.geo.Load()
 	if err := g.align(p, off); err != nil {
 		return err
 	}
-	if off > ns.Size() || int64(len(p)) > ns.Size()-off {
-		return fmt.Errorf("%w: offset %d, %d bytes, namespace of %d", ErrOutOfRange, off, len(p), ns.Size())
+	if size := g.size(); off > size || int64(len(p)) > size-off {
+		return fmt.Errorf("%w: offset %d, %d bytes, namespace of %d", ErrOutOfRange, off, len(p), size)
 	}
 	if len(p) == 0 {
 		return nil
 	}
-	return ns.transfer(ctx, op, p, off)
+	return ns.transfer(ctx, g, op, p, off)
 }
 
 func (g *geometry) align(p []byte, off int64) error {
@@ -104,8 +104,8 @@ func (g *geometry) align(p []byte, off int64) error {
 	return nil
 }
 
-func (ns *Namespace) transfer(ctx context.Context, op Opcode, p []byte, off int64) error {
-	x := uint64(ns.geo.Load().xfer)
+func (ns *Namespace) transfer(ctx context.Context, g *geometry, op Opcode, p []byte, off int64) error {
+	x := uint64(g.xfer)
 	s := getSync()
 	s.io = IO{Op: op, LBA: uint64(off) / x, Blocks: uint64(len(p)) / x, Buf: p, Done: syncDone, Arg: s}
 	return ns.do(ctx, s)
@@ -134,14 +134,14 @@ func (ns *Namespace) Deallocate(ctx context.Context, off, n int64) error {
 }
 
 func (ns *Namespace) rangeOp(ctx context.Context, op Opcode, off, n int64) error {
-	if err := ns.usable(); err != nil {
+	g, err := ns.usable()
+	if err != nil {
 		return err
 	}
-	g := ns.geo.Load()
-	x := int64(g.xfer)
+	x, size := int64(g.xfer), g.size()
 	switch {
-	case off < 0 || n < 0 || off > ns.Size() || n > ns.Size()-off:
-		return fmt.Errorf("%w: offset %d, %d bytes, namespace of %d", ErrOutOfRange, off, n, ns.Size())
+	case off < 0 || n < 0 || off > size || n > size-off:
+		return fmt.Errorf("%w: offset %d, %d bytes, namespace of %d", ErrOutOfRange, off, n, size)
 	case off%x != 0 || n%x != 0:
 		return &AlignmentError{Offset: off, Length: int(n), BlockSize: int(x)}
 	case n == 0:
@@ -221,7 +221,7 @@ func getSync() *syncOp { return syncPool.Get().(*syncOp) }
 
 func (ns *Namespace) do(ctx context.Context, s *syncOp) error {
 	defer s.recycle()
-	if err := ns.usable(); err != nil {
+	if _, err := ns.usable(); err != nil {
 		return err
 	}
 	if err := ctx.Err(); err != nil {

@@ -31,6 +31,7 @@ type Controller struct {
 	vs       VS
 	queues   map[uint16]*QueuePair // I/O queue pairs by identifier
 	ns       map[uint32]*Namespace
+	checks   uint64 // counts checks of the known namespaces
 	limits   Limits
 	nq       int           // I/O queues that the controller granted
 	epoch    uint64        // counts associations

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"math"
 )
 
 // adminReserve is the number of admin trackers kept for the library: events,
@@ -24,19 +25,28 @@ type call struct {
 	done chan struct{}
 }
 
-func newCall(q *QueuePair, cmd *Command, buf []byte) *call {
-	dir := Direction(cmd.Opcode & 3)
+func newCall(q *QueuePair, cmd *Command, buf []byte) (*call, error) {
+	dir := cmd.Opcode.Direction()
 	if cmd.Opcode == OpFabrics {
 		dir = Direction(cmd.NSID & 3) // the fabrics command type
 	}
 	k := &call{q: q, cmd: *cmd, done: make(chan struct{})}
-	if len(buf) > 0 {
-		k.data = Data{Buf: make([]byte, len(buf)), Len: uint32(len(buf)), Dir: dir}
-		if dir == DirOut {
-			copy(k.data.Buf, buf)
-		}
+	if len(buf) == 0 {
+		return k, nil
 	}
-	return k
+	switch {
+	case dir == DirNone:
+		return nil, fmt.Errorf("%w: %d bytes for opcode %#x, which says that it moves none", ErrLength, len(buf), uint8(cmd.Opcode))
+	case dir == DirBoth:
+		return nil, fmt.Errorf("%w: opcode %#x moves data both ways", ErrUnsupported, uint8(cmd.Opcode))
+	case uint64(len(buf)) > math.MaxUint32:
+		return nil, fmt.Errorf("%w: %d bytes", ErrLength, len(buf))
+	}
+	k.data = Data{Buf: make([]byte, len(buf)), Len: uint32(len(buf)), Dir: dir}
+	if dir == DirOut {
+		copy(k.data.Buf, buf)
+	}
+	return k, nil
 }
 
 // submit implements waiter.
@@ -95,8 +105,11 @@ func (q *QueuePair) DoInternal(ctx context.Context, cmd *Command, buf []byte) (C
 	if q.p.OnCore() {
 		return Completion{}, ErrOnCore
 	}
-	k := newCall(q, cmd, buf)
-	err := post(ctx, q.p, func() {
+	k, err := newCall(q, cmd, buf)
+	if err != nil {
+		return Completion{}, err
+	}
+	err = post(ctx, q.p, func() {
 		if k.err = q.postOwn(&k.cmd, k.data, 0, callDone, k); k.err != nil {
 			close(k.done)
 		}
@@ -111,8 +124,8 @@ func (q *QueuePair) DoInternal(ctx context.Context, cmd *Command, buf []byte) (C
 // cmd.CID, the data pointer and the PSDT bits are set by the library; buf is
 // read or written as the opcode's low bits say. A status other than success
 // comes back as an error of type Status beside the completion. While the
-// controller reconnects, the command waits. If ctx ends first, the command's
-// fate is unknown, and buf may be reused at once.
+// controller reconnects, the command waits. If ctx ends first, a command that
+// was not sent will not be; else its fate is unknown. buf may be reused at once.
 func (c *Controller) Admin(ctx context.Context, cmd *Command, buf []byte) (Completion, error) {
 	return c.passthrough(ctx, c.admin, nil, cmd, buf)
 }
@@ -127,7 +140,10 @@ func (c *Controller) passthrough(ctx context.Context, q *QueuePair, ns *Namespac
 	if err := c.waitLive(ctx); err != nil {
 		return Completion{}, err
 	}
-	k := newCall(q, cmd, buf)
+	k, err := newCall(q, cmd, buf)
+	if err != nil {
+		return Completion{}, err
+	}
 	k.ns = ns
 	if err := post(ctx, q.p, func() { q.enter(k) }); err != nil {
 		return Completion{}, err
@@ -135,7 +151,7 @@ func (c *Controller) passthrough(ctx context.Context, q *QueuePair, ns *Namespac
 	select {
 	case <-k.done:
 	case <-ctx.Done():
-		postLater(q.p, func() { q.withdraw(k) })
+		postLater(q.p, func() { q.giveUp(k) })
 	}
 	return k.wait(ctx, buf)
 }
@@ -153,11 +169,11 @@ func (c *Controller) checkTransfer(n uint64) error {
 func (c *Controller) MaxTransfer() uint32 {
 	c.mu.Lock()
 	m := c.limits.MaxTransfer
-	shift := 12 + uint(c.cap.MPSMIN())
+	page := c.cap.MinPageSize()
 	c.mu.Unlock()
-	if id := c.id.Load(); id != nil && id.MDTS != 0 {
-		if s := uint(id.MDTS) + shift; s < 32 && (m == 0 || 1<<s < m) {
-			m = 1 << s
+	if id := c.id.Load(); id != nil {
+		if limit := id.MaxTransferSize(page); limit != 0 && limit < 1<<32 && (m == 0 || uint32(limit) < m) {
+			m = uint32(limit)
 		}
 	}
 	return m
@@ -195,8 +211,7 @@ type LogOptions struct {
 }
 
 // LogPage fills buf from a log page, in pieces no larger than one command may
-// move. len(buf) must be a multiple of 4. Pages that fit in one piece are read
-// with their offset field as given; longer ones need a controller that
+// move. len(buf) must be a multiple of 4. More than one piece needs a controller that
 // supports offsets (LPA bit 2).
 func (c *Controller) LogPage(ctx context.Context, lid LogID, buf []byte, o LogOptions) error {
 	err := c.logPage(ctx, lid, buf, o, func(ctx context.Context, cmd *Command, b []byte) error {
@@ -210,11 +225,10 @@ func (c *Controller) logPage(ctx context.Context, lid LogID, buf []byte, o LogOp
 	if len(buf) == 0 || len(buf)%4 != 0 || o.Offset%4 != 0 {
 		return fmt.Errorf("%w: log pages are read in multiples of 4 bytes", ErrLength)
 	}
-	chunk := len(buf)
-	if m := int(c.MaxTransfer()); m != 0 {
-		chunk = min(chunk, m)
+	chunk := int(c.chunk())
+	if (len(buf) > chunk || o.Offset != 0) && c.id.Load().LPA&LPAExtendedData == 0 {
+		return fmt.Errorf("%w: reading a log page at an offset", ErrUnsupported)
 	}
-	chunk = min(chunk, 1<<20)
 	retain := o.RAE
 	for off := 0; off < len(buf); off += chunk {
 		b := buf[off:min(off+chunk, len(buf))]
@@ -292,24 +306,17 @@ type adminFunc func(ctx context.Context, cmd *Command, buf []byte) (Completion, 
 const maxNamespaces = 1 << 20
 
 func (c *Controller) activeNamespaces(ctx context.Context, do adminFunc) ([]uint32, error) {
+	if !c.asksFor(CNSActiveNamespaces) {
+		return c.tryNamespaces(ctx, do)
+	}
 	var all []uint32
 	buf := make([]byte, IdentifyDataSize)
-	if c.Version() < MakeVS(1, 1, 0) {
-		// There was no list then.
-		for n := uint32(1); n <= min(c.id.Load().NN, maxNamespaces); n++ {
-			cmd := Command{Opcode: AdminIdentify, NSID: n, CDW10: uint32(CNSNamespace)}
-			if _, err := do(ctx, &cmd, buf); err != nil {
-				return nil, err
-			}
-			if binary.LittleEndian.Uint64(buf) != 0 {
-				all = append(all, n)
-			}
-		}
-		return all, nil
-	}
 	for last := uint32(0); ; {
 		cmd := Command{Opcode: AdminIdentify, NSID: last, CDW10: uint32(CNSActiveNamespaces)}
 		if _, err := do(ctx, &cmd, buf); err != nil {
+			if last == 0 && rejected(err) {
+				return c.tryNamespaces(ctx, do)
+			}
 			return nil, err
 		}
 		for i := 0; i < len(buf); i += 4 {
@@ -328,4 +335,22 @@ func (c *Controller) activeNamespaces(ctx context.Context, do adminFunc) ([]uint
 			return all, nil
 		}
 	}
+}
+
+// tryNamespaces is activeNamespaces for controllers without a list.
+func (c *Controller) tryNamespaces(ctx context.Context, do adminFunc) ([]uint32, error) {
+	var all []uint32
+	buf := make([]byte, IdentifyDataSize)
+	for n := uint32(1); n <= min(c.id.Load().NN, maxNamespaces); n++ {
+		cmd := Command{Opcode: AdminIdentify, NSID: n, CDW10: uint32(CNSNamespace)}
+		_, err := do(ctx, &cmd, buf)
+		switch {
+		case errors.Is(err, StatusInvalidNamespace):
+		case err != nil:
+			return nil, err
+		case binary.LittleEndian.Uint64(buf) != 0: // NSZE
+			all = append(all, n)
+		}
+	}
+	return all, nil
 }

@@ -246,9 +246,10 @@ func (c *Controller) readANALog(ctx context.Context) (*ANALog, error) {
 	return nil, fmt.Errorf("%w: the ANA log changes faster than it can be read", ErrProtocol)
 }
 
+// chunk returns how many bytes of a log page are read at once.
 func (c *Controller) chunk() uint32 {
 	if m := c.MaxTransfer(); m != 0 {
-		return min(m, 1<<20)
+		return min(m&^3, 1<<20)
 	}
 	return 1 << 20
 }

@@ -23,9 +23,13 @@ func (c *Controller) initialise(ctx context.Context) error {
 	if old := c.id.Load(); old != nil && old.SUBNQN != id.SUBNQN {
 		return c.opError("identify controller", 0, fmt.Errorf("%w: subsystem %q became %q", ErrProtocol, ascii(old.SUBNQN[:]), ascii(id.SUBNQN[:])))
 	}
+	limits := c.t.Limits(id)
+	if limits.Fabrics && limits.ControllerID != ControllerIDDynamic && limits.ControllerID != id.CNTLID {
+		return c.opError("identify controller", 0, fmt.Errorf("%w: controller identifier %#x, Connect said %#x", ErrProtocol, id.CNTLID, limits.ControllerID))
+	}
 	c.id.Store(id)
 	c.mu.Lock()
-	c.limits = c.t.Limits(id)
+	c.limits = limits
 	c.mu.Unlock()
 	c.readKeepAlive(ctx, id)
 	if err := c.configureEvents(ctx, id); err != nil {
@@ -58,30 +62,72 @@ func (c *Controller) enable(ctx context.Context) error {
 	c.mu.Lock()
 	c.cap, c.vs = capp, VS(v)
 	c.mu.Unlock()
-	cc, err := c.t.Property(ctx, RegCC, 4)
-	if err != nil {
-		return fmt.Errorf("read CC: %w", err)
-	}
-	if CC(cc).EN() {
-		if err := c.t.SetProperty(ctx, RegCC, 4, uint64(CC(cc).WithEN(false))); err != nil {
-			return fmt.Errorf("disable: %w", err)
-		}
-		if err := c.waitReady(ctx, capp, false); err != nil {
-			return err
-		}
+	limit := c.readyTimeout(ctx, capp)
+	if err := c.quietDown(ctx, limit); err != nil {
+		return err
 	}
 	want := CCFields{EN: true, IOSQES: 6, IOCQES: 4, CSS: bestCSS(capp)}.CC()
 	if err := c.t.SetProperty(ctx, RegCC, 4, uint64(want)); err != nil {
 		return fmt.Errorf("write CC: %w", err)
 	}
-	return c.waitReady(ctx, capp, true)
+	return c.waitReady(ctx, limit, true)
 }
 
-// waitReady polls CSTS until RDY is as wanted, for at most CAP.TO and a grace
-// of half a second, which also serves controllers that report 0. A controller
+// readyTimeout returns how long the controller may take to get ready: CAP.TO,
+// or CRTO where that is longer, and a grace of half a second, which also serves
+// controllers that report 0.
+func (c *Controller) readyTimeout(ctx context.Context, capp CAP) time.Duration {
+	limit := capp.TO()
+	if capp.CRWMS() {
+		if v, err := c.t.Property(ctx, RegCRTO, 4); err == nil {
+			limit = max(limit, CRTO(v).CRWMT())
+		}
+	}
+	return limit + 500*time.Millisecond
+}
+
+// quietDown makes sure that the controller is disabled. CC.EN must not change
+// while CSTS.RDY has yet to follow it.
+func (c *Controller) quietDown(ctx context.Context, limit time.Duration) error {
+	cc, err := c.t.Property(ctx, RegCC, 4)
+	if err != nil {
+		return fmt.Errorf("read CC: %w", err)
+	}
+	st, err := c.status(ctx)
+	if err != nil {
+		return err
+	}
+	if CC(cc).EN() {
+		if !st.RDY() && !st.CFS() {
+			// If it does not get ready, disabling it is all that is left.
+			if err := c.waitReady(ctx, limit, true); err != nil && ctx.Err() != nil {
+				return err
+			}
+		}
+		if err := c.t.SetProperty(ctx, RegCC, 4, uint64(CC(cc).WithEN(false))); err != nil {
+			return fmt.Errorf("disable: %w", err)
+		}
+	} else if !st.RDY() {
+		return nil
+	}
+	return c.waitReady(ctx, limit, false)
+}
+
+// status reads CSTS.
+func (c *Controller) status(ctx context.Context) (CSTS, error) {
+	v, err := c.t.Property(ctx, RegCSTS, 4)
+	if err != nil {
+		return 0, fmt.Errorf("read CSTS: %w", err)
+	}
+	if v == 0xffffffff {
+		return 0, fmt.Errorf("%w: CSTS reads all ones, the controller is gone", ErrFatal)
+	}
+	return CSTS(v), nil
+}
+
+// waitReady polls CSTS until RDY is as wanted, for at most limit. A controller
 // may be slower to get ready than ConnectTimeout, and say so.
-func (c *Controller) waitReady(ctx context.Context, capp CAP, ready bool) error {
-	limit := capp.TO() + 500*time.Millisecond
+func (c *Controller) waitReady(ctx context.Context, limit time.Duration, ready bool) error {
 	if c.patience != nil {
 		c.patience.Reset(c.cfg.ConnectTimeout + limit)
 		defer c.patience.Reset(c.cfg.ConnectTimeout)
@@ -89,18 +135,13 @@ func (c *Controller) waitReady(ctx context.Context, capp CAP, ready bool) error 
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, fmt.Errorf("%w: CSTS.RDY did not become %v within %v", ErrTimeout, ready, limit))
 	defer cancel()
 	for delay := 100 * time.Microsecond; ; delay = min(2*delay, 20*time.Millisecond) {
-		v, err := c.t.Property(ctx, RegCSTS, 4)
-		if err != nil {
-			return fmt.Errorf("read CSTS: %w", err)
-		}
-		if v == 0xffffffff {
-			return fmt.Errorf("%w: CSTS reads all ones, the controller is gone", ErrFatal)
-		}
-		st := CSTS(v)
-		if st.CFS() && ready {
+		st, err := c.status(ctx)
+		switch {
+		case err != nil:
+			return err
+		case st.CFS() && ready:
 			return fmt.Errorf("%w: CSTS.CFS set while waiting for RDY", ErrFatal)
-		}
-		if st.RDY() == ready {
+		case st.RDY() == ready:
 			return nil
 		}
 		if err := sleep(ctx, delay); err != nil {
@@ -168,7 +209,7 @@ func (c *Controller) disable() {
 		return
 	}
 	if c.t.SetProperty(ctx, RegCC, 4, uint64(CC(cc).WithEN(false))) == nil {
-		_ = c.waitReady(ctx, c.Capabilities(), false)
+		_ = c.waitReady(ctx, 2*time.Second, false)
 	}
 }
 
@@ -199,14 +240,21 @@ func (c *Controller) notifyShutdown() {
 	}
 }
 
+// Values of CC.CSS.
+const (
+	cssNVM   uint8 = 0
+	cssAll   uint8 = 6 // all command sets that the controller supports
+	cssAdmin uint8 = 7 // admin commands alone
+)
+
 // bestCSS chooses CC.CSS: all supported command sets where the controller knows
 // to tell them apart, else the NVM command set, else admin commands alone.
 func bestCSS(c CAP) uint8 {
 	switch css := c.CSS(); {
 	case css&(1<<6) != 0:
-		return 6
+		return cssAll
 	case css&1 == 0 && css&(1<<7) != 0:
-		return 7
+		return cssAdmin
 	}
-	return 0
+	return cssNVM
 }

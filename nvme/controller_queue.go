@@ -150,7 +150,7 @@ func (q *QueuePair) Bind(ns *Namespace) (*NamespaceQueue, error) {
 	if ns.c != q.cold.ctrl {
 		return nil, fmt.Errorf("%w: namespace %d belongs to another controller", ErrNoNamespace, ns.id)
 	}
-	if err := ns.usable(); err != nil {
+	if _, err := ns.usable(); err != nil {
 		return nil, err
 	}
 	return &NamespaceQueue{qp: q, ns: ns}, nil

@@ -36,6 +36,9 @@ type fakeDisk struct {
 	disconnecting func(qp *QueuePair)
 	// connected is called on the core when a queue has come up.
 	connected func(q *fakeQueue)
+	cntlid    uint16 // as Connect tells it
+	most      uint32 // bytes per command that the transport moves
+	local     bool   // memory based, as PCIe
 	closed    bool
 	misused   []string  // calls after Close
 	commands  []Command // I/O commands, in order of execution
@@ -57,6 +60,8 @@ func newFakeDisk(block, blocks int) *fakeDisk {
 	d.id.NN, d.id.MDTS, d.id.KAS = 4, 0, 0
 	d.id.ONCS = ONCSCompare | ONCSDatasetManagement | ONCSWriteZeroes | ONCSVerify
 	d.id.FUSES, d.id.ACL = FUSESCompareAndWrite, 3
+	d.id.CNTLID, d.cntlid = 1, 1
+	d.id.LPA = LPAExtendedData
 	d.id.SetSubsystemNQN("nqn.2026-01.io.qpoll:fake")
 	d.ns.NSZE, d.ns.NCAP = uint64(blocks), uint64(blocks)
 	for 1<<d.ns.LBAF[0].LBADS != block {
@@ -84,7 +89,9 @@ func (d *fakeDisk) use(call string) {
 	}
 }
 
-func (d *fakeDisk) Limits(*IdentifyController) Limits { return Limits{ControllerID: 1, Fabrics: true} }
+func (d *fakeDisk) Limits(*IdentifyController) Limits {
+	return Limits{ControllerID: d.cntlid, Fabrics: !d.local, MaxTransfer: d.most}
+}
 
 func (d *fakeDisk) Connect(ctx context.Context, qp *QueuePair) error {
 	d.mu.Lock()

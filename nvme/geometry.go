@@ -2,7 +2,6 @@ package nvme
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math"
 )
@@ -11,6 +10,7 @@ import (
 // changes; a changed namespace gets a new one.
 type geometry struct {
 	xfer       uint32 // bytes per block that move
+	metadata   uint16 // of them, bytes of metadata
 	oneCommand uint32 // blocks per read or write command
 	boundary   uint32 // blocks; commands should not cross a multiple; 0: none
 	nsid       uint32
@@ -26,6 +26,9 @@ type geometry struct {
 	gone       bool   // the namespace is no more; blocks is 0
 }
 
+// size returns the size in bytes.
+func (g *geometry) size() int64 { return int64(g.blocks * uint64(g.xfer)) }
+
 // maxNLB is the most blocks that the 16-bit field NLB can ask for.
 const maxNLB = 1 << 16
 
@@ -34,14 +37,14 @@ const maxNLB = 1 << 16
 func (c *Controller) geometry(ctx context.Context, ns *Namespace, info *IdentifyNamespace, do adminFunc) (*geometry, error) {
 	f, err := info.Format()
 	if err != nil {
-		return nil, err
+		return nil, violation(ns.id, err)
 	}
 	g := &geometry{xfer: 1 << f.LBADS, nsid: ns.id, blocks: info.NSZE}
-	if info.ExtendedMetadata() {
-		g.xfer += uint32(f.MS)
-	} else if f.MS != 0 && c.fabrics() {
-		return nil, fmt.Errorf("%w: namespace %d: separate metadata over fabrics", ErrProtocol, ns.id)
+	if f.MS != 0 && !info.ExtendedMetadata() {
+		return nil, fmt.Errorf("%w: namespace %d: metadata in a buffer of its own", ErrUnsupported, ns.id)
 	}
+	g.metadata = f.MS
+	g.xfer += uint32(f.MS)
 	if g.blocks > math.MaxInt64/uint64(g.xfer) {
 		return nil, fmt.Errorf("%w: namespace %d: %d blocks of %d bytes", ErrProtocol, ns.id, g.blocks, g.xfer)
 	}
@@ -54,48 +57,52 @@ func (c *Controller) geometry(ctx context.Context, ns *Namespace, info *Identify
 		return nil, fmt.Errorf("%w: namespace %d: a block of %d bytes exceeds the largest transfer of %d", ErrProtocol, ns.id, g.xfer, c.MaxTransfer())
 	}
 	g.boundary = uint32(info.NOIOB)
-	id := c.id.Load()
-	g.compare = id.ONCS&ONCSCompare != 0
-	g.deallocate = id.ONCS&ONCSDatasetManagement != 0
-	if id.ONCS&ONCSWriteZeroes != 0 {
-		g.zeroes = maxNLB
-	}
-	if id.ONCS&ONCSVerify != 0 {
-		g.verify = maxNLB
-	}
-	g.dsmRanges, g.dsmRange, g.dsmTotal = MaxDSMRanges, math.MaxUint32, math.MaxUint64
+	g.compare = c.id.Load().ONCS&ONCSCompare != 0
 	return g, c.commandSetLimits(ctx, g, do)
 }
 
-// commandSetLimits applies CNS 06h for the NVM command set, which controllers
-// before 2.0 do not have.
+// commandSetLimits applies CNS 06h for the NVM command set, which few
+// controllers before 2.0 have. Where a bit of ONCS is clear, a limit tells that
+// the command is supported within it.
 func (c *Controller) commandSetLimits(ctx context.Context, g *geometry, do adminFunc) error {
-	buf := make([]byte, IdentifyDataSize)
-	cmd := Command{Opcode: AdminIdentify, CDW10: uint32(CNSControllerCS)}
-	_, err := do(ctx, &cmd, buf)
-	var st Status
-	if errors.As(err, &st) && !st.IsPath() {
+	var l IdentifyControllerNVM
+	have := c.asksFor(CNSControllerCS)
+	if have {
+		buf := make([]byte, IdentifyDataSize)
+		cmd := Command{Opcode: AdminIdentify, CDW10: uint32(CNSControllerCS)}
+		_, err := do(ctx, &cmd, buf)
+		if have = !rejected(err); have && err != nil {
+			return err
+		}
+		if have {
+			if err := l.UnmarshalBinary(buf); err != nil {
+				return violation(g.nsid, err)
+			}
+		}
+	}
+	g.applyLimits(&l, c.id.Load().ONCS, c.Capabilities().MinPageSize())
+	if !have {
 		// Write Zeroes without a limit of its own is bounded as transfers are:
 		// controllers that turn it into writes do so in their buffers.
 		g.zeroes = min(g.zeroes, uint64(g.oneCommand))
-		return nil
 	}
-	if err != nil {
-		return err
-	}
-	var l IdentifyControllerNVM
-	if err := l.UnmarshalBinary(buf); err != nil {
-		return err
-	}
-	shift := 12 + uint(c.Capabilities().MPSMIN())
-	limit := func(exp uint8) uint64 {
-		if exp == 0 || uint(exp)+shift > 48 {
-			return maxNLB
+	return nil
+}
+
+func (g *geometry) applyLimits(l *IdentifyControllerNVM, oncs uint16, minPage uint32) {
+	limit := func(supported bool, v uint8) uint64 {
+		if !supported && v == 0 {
+			return 0
 		}
-		return max(1, 1<<(uint(exp)+shift)/uint64(g.xfer))
+		if size := SizeLimit(v, minPage); size != 0 {
+			return min(maxNLB, max(1, size/uint64(g.xfer)))
+		}
+		return maxNLB
 	}
-	g.zeroes = min(g.zeroes, limit(l.WZSL))
-	g.verify = min(g.verify, limit(l.VSL))
+	g.zeroes = limit(oncs&ONCSWriteZeroes != 0, l.WZSL)
+	g.verify = limit(oncs&ONCSVerify != 0, l.VSL)
+	g.deallocate = oncs&ONCSDatasetManagement != 0 || l.DMRL != 0 || l.DMRSL != 0 || l.DMSL != 0
+	g.dsmRanges, g.dsmRange, g.dsmTotal = MaxDSMRanges, math.MaxUint32, math.MaxUint64
 	if l.DMRL != 0 {
 		g.dsmRanges = min(g.dsmRanges, int(l.DMRL))
 	}
@@ -105,7 +112,6 @@ func (c *Controller) commandSetLimits(ctx context.Context, g *geometry, do admin
 	if l.DMSL != 0 {
 		g.dsmTotal = l.DMSL
 	}
-	return nil
 }
 
 // check validates an I/O before anything reaches the wire.

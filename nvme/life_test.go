@@ -170,7 +170,7 @@ type slowDisk struct {
 
 func (d *slowDisk) Property(ctx context.Context, off uint32, size int) (uint64, error) {
 	v, err := d.fakeDisk.Property(ctx, off, size)
-	if off == RegCSTS && d.asks > 0 {
+	if off == RegCSTS && d.cc&1 != 0 && d.asks > 0 {
 		d.asks--
 		time.Sleep(800 * time.Millisecond)
 		return 0, err

@@ -2,18 +2,16 @@ package nvme
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"slices"
 	"sync/atomic"
 
 	"github.com/qpoll/qpoll/poller"
 )
 
 // Namespace is a namespace of one controller. It stays valid while the
-// namespace exists with the same identity; when that ends, I/O fails with
-// StatusInvalidNamespace or ErrNoNamespace. Methods may be called from
-// any goroutine unless they say otherwise.
+// namespace exists with the same identity and format; when that ends, I/O fails
+// with StatusInvalidNamespace or ErrNoNamespace. Its size may change. Methods
+// may be called from any goroutine unless they say otherwise.
 type Namespace struct {
 	c     *Controller
 	id    uint32
@@ -24,139 +22,72 @@ type Namespace struct {
 }
 
 // Namespace returns the namespace nsid, identifying it on first use. The same
-// handle comes back each time while the namespace's identity stays.
+// handle comes back each time while the namespace's identity and format stay.
 func (c *Controller) Namespace(ctx context.Context, nsid uint32) (*Namespace, error) {
-	c.mu.Lock()
-	ns := c.ns[nsid]
-	c.mu.Unlock()
-	if ns != nil && !ns.gone.Load() {
-		return ns, nil
+	ns, err := c.namespace(ctx, nsid)
+	return ns, c.opError(fmt.Sprintf("identify namespace %d", nsid), 0, err)
+}
+
+func (c *Controller) namespace(ctx context.Context, nsid uint32) (*Namespace, error) {
+	for range 8 {
+		known, checks := c.knownNamespace(nsid)
+		if known != nil {
+			return known, nil
+		}
+		ns, err := c.identifyNamespace(ctx, nsid, c.Admin)
+		if err != nil {
+			return nil, err
+		}
+		if ns = c.learn(ns, checks); ns != nil {
+			return ns, nil
+		}
 	}
-	ns, err := c.identifyNamespace(ctx, nsid, c.Admin)
-	if err != nil {
-		return nil, c.opError(fmt.Sprintf("identify namespace %d", nsid), 0, err)
-	}
+	return nil, fmt.Errorf("%w: namespace %d changes faster than it can be identified", ErrProtocol, nsid)
+}
+
+func (c *Controller) knownNamespace(nsid uint32) (ns *Namespace, checks uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if old := c.ns[nsid]; old != nil && !old.gone.Load() {
-		return old, nil
+	if ns = c.ns[nsid]; ns != nil && ns.gone.Load() {
+		ns = nil
 	}
-	c.ns[nsid] = ns
-	return ns, nil
+	return ns, c.checks
 }
 
-// identifyNamespace reads CNS 00h and, where there are any, the descriptors of
-// CNS 03h and the limits of the command set.
-func (c *Controller) identifyNamespace(ctx context.Context, nsid uint32, do adminFunc) (*Namespace, error) {
-	if nsid == 0 || nsid > 0xfffffffe {
-		return nil, fmt.Errorf("%w: NSID %#x is not valid", ErrNoNamespace, nsid)
+// learn makes ns known, or returns who was faster. It returns nil if known
+// namespaces were checked meanwhile, after a reconnect or an event: ns was not
+// among them, and may be out of date.
+func (c *Controller) learn(ns *Namespace, checks uint64) *Namespace {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if old := c.ns[ns.id]; old != nil && !old.gone.Load() {
+		return old
 	}
-	buf := make([]byte, IdentifyDataSize)
-	cmd := Command{Opcode: AdminIdentify, NSID: nsid, CDW10: uint32(CNSNamespace)}
-	if _, err := do(ctx, &cmd, buf); err != nil {
-		if errors.Is(err, StatusInvalidNamespace) {
-			return nil, fmt.Errorf("%w: %w", ErrNoNamespace, err)
-		}
-		return nil, err
-	}
-	info := new(IdentifyNamespace)
-	if err := info.UnmarshalBinary(buf); err != nil {
-		return nil, err
-	}
-	if info.NSZE == 0 {
-		return nil, fmt.Errorf("%w: namespace %d is not active", ErrNoNamespace, nsid)
-	}
-	ns := &Namespace{c: c, id: nsid}
-	ns.ident = NamespaceIdentity{EUI64: info.EUI64, NGUID: info.NGUID}
-	if err := c.describeNamespace(ctx, ns, do); err != nil {
-		return nil, err
-	}
-	g, err := c.geometry(ctx, ns, info, do)
-	if err != nil {
-		return nil, err
-	}
-	ns.info.Store(info)
-	ns.geo.Store(g)
-	return ns, nil
-}
-
-// describeNamespace reads the identification descriptor list. Controllers
-// before 1.3 have none, and some reject it: then CNS 00h is all there is.
-func (c *Controller) describeNamespace(ctx context.Context, ns *Namespace, do adminFunc) error {
-	buf := make([]byte, IdentifyDataSize)
-	cmd := Command{Opcode: AdminIdentify, NSID: ns.id, CDW10: uint32(CNSNamespaceDescriptors)}
-	_, err := do(ctx, &cmd, buf)
-	var st Status
-	if errors.As(err, &st) && !st.IsPath() && !st.OK() && st.SCT() == 0 {
+	if c.checks != checks {
 		return nil
 	}
-	if err != nil {
-		return err
-	}
-	d, err := ParseNamespaceDescriptors(buf)
-	if err != nil {
-		return err
-	}
-	if d.EUI64 == [8]byte{} {
-		d.EUI64 = ns.ident.EUI64
-	}
-	if d.NGUID == [16]byte{} {
-		d.NGUID = ns.ident.NGUID
-	}
-	ns.ident = d
-	return nil
-}
-
-// recheckNamespaces makes sure, after a reconnect and before any I/O goes out,
-// that the namespaces in use are still the same.
-func (c *Controller) recheckNamespaces(ctx context.Context) error {
-	return c.recheck(ctx, nil, c.admin.DoInternal)
-}
-
-// refreshNamespaces is recheckNamespaces for some (nil: all) on a live
-// controller.
-func (c *Controller) refreshNamespaces(ctx context.Context, list []uint32) error {
-	return c.recheck(ctx, list, c.Admin)
-}
-
-func (c *Controller) recheck(ctx context.Context, list []uint32, do adminFunc) error {
-	c.mu.Lock()
-	var known []*Namespace
-	for _, ns := range c.ns {
-		if !ns.gone.Load() && (list == nil || slices.Contains(list, ns.id)) {
-			known = append(known, ns)
-		}
-	}
-	c.mu.Unlock()
-	for _, ns := range known {
-		now, err := c.identifyNamespace(ctx, ns.id, do)
-		switch {
-		case errors.Is(err, ErrNoNamespace):
-			ns.leave("namespace gone")
-		case err != nil:
-			return c.opError(fmt.Sprintf("identify namespace %d", ns.id), 0, err)
-		case !ns.sameAs(now):
-			ns.leave("namespace replaced by another")
-		default:
-			ns.info.Store(now.info.Load())
-			ns.geo.Store(now.geo.Load())
-		}
-	}
-	return nil
+	c.ns[ns.id] = ns
+	return ns
 }
 
 // sameAs reports whether now is the same namespace identified again. Without
 // unique identifiers there is only the format to go by.
 func (ns *Namespace) sameAs(now *Namespace) bool {
 	if ns.ident.IsZero() && now.ident.IsZero() {
-		return ns.geo.Load().xfer == now.geo.Load().xfer
+		return true
 	}
 	return ns.ident.Same(&now.ident)
 }
 
+// formattedAs reports whether blocks are still what they were. What was
+// submitted under another format would move other data than was meant.
+func (ns *Namespace) formattedAs(now *Namespace) bool {
+	was, is := ns.geo.Load(), now.geo.Load()
+	return was.xfer == is.xfer && was.metadata == is.metadata
+}
+
 // leave makes the handle useless: no I/O passes any more.
-func (ns *Namespace) leave(why string) {
-	ns.c.cfg.Logger.Warn(why, "controller", ns.c.t.Address(), "nsid", ns.id)
+func (ns *Namespace) leave() {
 	g := *ns.geo.Load()
 	g.blocks, g.gone = 0, true
 	ns.geo.Store(&g)
@@ -188,8 +119,7 @@ func (ns *Namespace) Blocks() uint64 { return ns.geo.Load().blocks }
 
 // Size returns the size in bytes.
 func (ns *Namespace) Size() int64 {
-	g := ns.geo.Load()
-	return int64(g.blocks * uint64(g.xfer))
+	return ns.geo.Load().size()
 }
 
 // MaxBlocks returns the most blocks that one read or write command moves;
@@ -202,20 +132,22 @@ func (ns *Namespace) Shared() bool { return ns.info.Load().NMIC&NMICShared != 0 
 // ANAGroup returns the ANA group identifier, 0 where there is none.
 func (ns *Namespace) ANAGroup() uint32 { return ns.info.Load().ANAGRPID }
 
-func (ns *Namespace) usable() error {
+// usable returns the geometry of a namespace that takes I/O.
+func (ns *Namespace) usable() (*geometry, error) {
+	g := ns.geo.Load()
 	switch {
-	case ns.gone.Load():
-		return fmt.Errorf("%w: namespace %d went away", ErrNoNamespace, ns.id)
+	case g.gone:
+		return nil, fmt.Errorf("%w: namespace %d went away", ErrNoNamespace, ns.id)
 	case ns.ident.CSI != CSINVM:
-		return fmt.Errorf("%w: namespace %d has command set %d, not NVM", ErrUnsupported, ns.id, ns.ident.CSI)
+		return nil, fmt.Errorf("%w: namespace %d has command set %d, not NVM", ErrUnsupported, ns.id, ns.ident.CSI)
 	}
-	return nil
+	return g, nil
 }
 
 // Queue makes an I/O queue pair of its own for this namespace on poller p. See
 // Controller.OpenQueue and QueuePair.Bind to share one.
 func (ns *Namespace) Queue(ctx context.Context, p *poller.Poller, cfg QueueConfig) (*NamespaceQueue, error) {
-	if err := ns.usable(); err != nil {
+	if _, err := ns.usable(); err != nil {
 		return nil, err
 	}
 	qp, err := ns.c.OpenQueue(ctx, p, cfg)
@@ -228,7 +160,7 @@ func (ns *Namespace) Queue(ctx context.Context, p *poller.Poller, cfg QueueConfi
 // Passthrough sends one raw I/O command from any goroutine and waits for it, as
 // Controller.Admin does for admin commands. The NSID is filled in if it is 0.
 func (ns *Namespace) Passthrough(ctx context.Context, cmd *Command, buf []byte) (Completion, error) {
-	if err := ns.usable(); err != nil {
+	if _, err := ns.usable(); err != nil {
 		return Completion{}, err
 	}
 	qp, err := ns.c.blockingQueue(ctx)

@@ -46,6 +46,20 @@ func (q *QueuePair) withdraw(w waiter) bool {
 	return i >= 0
 }
 
+// giveUp withdraws a command that was not sent yet. One that was stays.
+func (q *QueuePair) giveUp(k *call) {
+	if q.withdraw(k) {
+		return
+	}
+	for _, i := range q.held {
+		if q.reqs[i].arg == any(k) {
+			q.unhold([]uint16{i})
+			q.abort([]uint16{i}, StatusCommandAbortedByHost)
+			return
+		}
+	}
+}
+
 // post has fn run on p's core, and waits for room in its mailbox.
 func post(ctx context.Context, p *poller.Poller, fn func()) error {
 	err := p.Post(fn)

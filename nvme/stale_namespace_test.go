@@ -1,6 +1,8 @@
 package nvme
 
 import (
+	"context"
+	"errors"
 	"testing"
 	"time"
 )
@@ -79,7 +81,7 @@ func TestSplitNamespaceLeaves(t *testing.T) {
 			q := r.queue(3)
 			d.hook = func(fq *fakeQueue, rq *Request) (Status, bool) {
 				if fq.qp.ID() != 0 {
-					r.ns.leave("test")
+					r.ns.leave()
 				}
 				return 0, true
 			}
@@ -97,5 +99,26 @@ func TestSplitNamespaceLeaves(t *testing.T) {
 			}
 			c.none(t)
 		})
+	}
+}
+
+// A namespace that leaves under a blocking call is not taken for one that ends
+// where the call begins.
+func TestLeftIsNotEOF(t *testing.T) {
+	r := newRig(t, newFakeDisk(512, 64), nil)
+	g := *r.ns.geo.Load()
+	g.blocks, g.gone = 0, true
+	r.ns.geo.Store(&g) // the first half of leave
+	if _, err := r.ns.ReadAt(make([]byte, 512), 0); !errors.Is(err, ErrNoNamespace) {
+		t.Error(err)
+	}
+	if _, err := r.ns.WriteAt(make([]byte, 512), 0); !errors.Is(err, ErrNoNamespace) {
+		t.Error(err)
+	}
+	if err := r.ns.Deallocate(context.Background(), 0, 512); !errors.Is(err, ErrNoNamespace) {
+		t.Error(err)
+	}
+	if err := r.ns.Flush(context.Background()); !errors.Is(err, ErrNoNamespace) {
+		t.Error(err)
 	}
 }

@@ -120,6 +120,7 @@ func TestInitiator(t *testing.T) {
 func TestInitiatorReconnects(t *testing.T) {
 	cfg := oneNamespace(backend.NewLatency(backend.NewHeap(256<<10), 200*time.Microsecond))
 	r := run(t, cfg, &nvme.Config{ReconnectDelay: 10 * time.Millisecond})
+	r.exercise(t, 1) // which connects the queue
 	for range 8 {
 		done := make(chan struct{})
 		go func() {
