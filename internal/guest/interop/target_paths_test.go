@@ -58,33 +58,32 @@ func testMultipath(t *testing.T, k *kernelHost) {
 	s.sameAsHost(t, dev)
 }
 
-// testKernelANA changes the state of an ANA group at a port.
+// testKernelANA changes the state of an ANA group at a port, and then at both,
+// under load.
 func testKernelANA(t *testing.T, k *kernelHost) {
 	ctx := t.Context()
 	s := k.simple(t)
 	c := s.connectAll(t, nvmehost.ConnectConfig{})
-	dev := s.device(t, 1)
+	check(t, nvmehost.SetIOPolicy(ctx, k.g, s.sub.NQN(), nvmehost.PolicyRoundRobin))
+	w := k.work(t, s.device(t, 1))
 	for _, state := range []nvme.ANAState{
 		nvme.ANANonOptimized, nvme.ANAInaccessible, nvme.ANAPersistentLoss, nvme.ANAChange, nvme.ANAOptimized,
 	} {
 		check(t, s.ports[0].SetANA(1, state))
 		check(t, c[0].WaitANA(ctx, 1, state.String()))
 		check(t, c[1].WaitANA(ctx, 1, nvme.ANAOptimized.String()))
+		w.progress(t) // what was under way has ended
 		before := pathIOs(t, k, c[0], 1)
-		s.parallel(t, dev)
-		if n := pathIOs(t, k, c[0], 1) - before; state != nvme.ANAOptimized && n > 0 {
+		w.progress(t)
+		if n := pathIOs(t, k, c[0], 1) - before; (n > 0) != (state == nvme.ANAOptimized) {
 			t.Errorf("%d I/Os went down a path that is %v", n, state)
 		}
 	}
 	// Without any path, I/O waits for one.
-	k.zero(t, dev, 0, 4<<20)
-	for _, p := range s.ports {
+	for i, p := range s.ports {
 		check(t, p.SetANA(1, nvme.ANAInaccessible))
-	}
-	for i := range c {
 		check(t, c[i].WaitANA(ctx, 1, nvme.ANAInaccessible.String()))
 	}
-	w := k.work(t, dev)
 	check(t, k.g.Until(ctx, "I/O to be requeued", func() (bool, error) {
 		res, err := k.g.Run(ctx, "dmesg")
 		return err == nil && strings.Contains(string(res.Stdout), "no usable path - requeuing I/O"), err
