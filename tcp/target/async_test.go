@@ -243,6 +243,12 @@ func TestANA(t *testing.T) {
 	if g := anaLog(admin, 0).Groups[1].NSIDs; len(g) != 2 {
 		t.Errorf("namespaces of group 2: %v", g)
 	}
+	// That is no change of an attribute of the namespace.
+	admin.listen(nvme.AsyncConfigANAChange | nvme.AsyncConfigNamespaceAttribute)
+	admin.post(nvme.Command{Opcode: nvme.AdminAsyncEvent}, nil, 0)
+	must(t, l.subsystem().Namespace(9).SetANAGroup(1))
+	admin.event(nvme.NoticeANAChange)
+	admin.quiet()
 	for _, err := range []error{
 		ports[0].SetANA(0, nvme.ANAOptimized), ports[0].SetANA(1, 7), l.subsystem().Namespace(9).SetANAGroup(33),
 	} {

@@ -83,9 +83,15 @@ func (n *Namespace) Resize(size int64) error {
 }
 
 // SetReadOnly makes writes fail, or stops that. Hosts are told.
-func (n *Namespace) SetReadOnly(on bool) { n.change(func() { n.cfg.ReadOnly = on }) }
+func (n *Namespace) SetReadOnly(on bool) {
+	n.change(func() {
+		n.cfg.ReadOnly = on
+		n.sub.namespaceChanged(n.nsid)
+	})
+}
 
-// SetANAGroup moves the namespace to another ANA group. Hosts are told.
+// SetANAGroup moves the namespace to another ANA group. Hosts are told by an
+// Asymmetric Namespace Access Change alone, as Base Specification 5.1.2 has it.
 func (n *Namespace) SetANAGroup(group uint32) error {
 	if group < 1 || group > n.sub.cfg.ANAGroups {
 		return bad("ANA group %d of %d", group, n.sub.cfg.ANAGroups)
@@ -98,6 +104,7 @@ func (n *Namespace) SetANAGroup(group uint32) error {
 	return nil
 }
 
+// change changes something about the namespace unless it is gone.
 func (n *Namespace) change(f func()) {
 	n.sub.t.mu.Lock()
 	defer n.sub.t.mu.Unlock()
@@ -106,7 +113,6 @@ func (n *Namespace) change(f func()) {
 	}
 	f()
 	n.sub.changed()
-	n.sub.namespaceChanged(n.nsid)
 }
 
 // Remove takes the namespace out of its subsystem. Hosts are told. Commands

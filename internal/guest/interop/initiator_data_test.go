@@ -5,6 +5,7 @@ package interop
 import (
 	"testing"
 
+	"github.com/qpoll/qpoll/internal/guest/interop/pattern"
 	"github.com/qpoll/qpoll/internal/guest/nvmet"
 	"github.com/qpoll/qpoll/nvme"
 	"github.com/qpoll/qpoll/poller"
@@ -23,7 +24,7 @@ func testData(t *testing.T, k *kernelTarget) {
 		nvmet.NamespaceConfig{NSID: 1, Backend: nvmet.NullBlk{MiB: 24}},
 		nvmet.NamespaceConfig{NSID: 2, Backend: nvmet.NullBlk{MiB: 6, BlockSize: 4096}})
 	p := []*poller.Poller{newPoller(t, "p0"), newPoller(t, "p1")}
-	models := []([]*model){share(3, 24<<20, 512), share(3, 6<<20, 4096)}
+	models := []([]*pattern.Model){share(3, 24<<20, 512), share(3, 6<<20, 4096)}
 	for _, d := range digests {
 		t.Run(d.name, func(t *testing.T) {
 			h := e.connect(t, 0, nvme.Config{
@@ -50,7 +51,7 @@ func testData(t *testing.T, k *kernelTarget) {
 			run(t, queues, models[1], shape{blocks: []uint64{1, 2, 4, 5, 33, 64}, depth: 8, ops: 40}, 99)
 			for i := range models {
 				for _, m := range models[i] {
-					m.readBack(t, h.namespace(t, uint32(i+1)))
+					readBack(t, h.namespace(t, uint32(i+1)), m)
 				}
 			}
 		})
@@ -58,17 +59,17 @@ func testData(t *testing.T, k *kernelTarget) {
 }
 
 // share divides a namespace of so many bytes among n models.
-func share(n, bytes, block int) []*model {
+func share(n, bytes, block int) []*pattern.Model {
 	blocks := uint64(bytes / block / n)
-	var all []*model
+	var all []*pattern.Model
 	for i := range uint64(n) {
-		all = append(all, newModel(i*blocks, blocks, block))
+		all = append(all, pattern.NewModel(i*blocks, blocks, block))
 	}
 	return all
 }
 
 // run has each of the queues run a load on a model, all at the same time.
-func run(t *testing.T, queues []*nvme.NamespaceQueue, models []*model, s shape, seed uint64) {
+func run(t *testing.T, queues []*nvme.NamespaceQueue, models []*pattern.Model, s shape, seed uint64) {
 	t.Helper()
 	var loads []*load
 	for i, q := range queues {

@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/qpoll/qpoll/internal/guest/interop/pattern"
 	"github.com/qpoll/qpoll/internal/guest/nvmet"
 	"github.com/qpoll/qpoll/nvme"
 )
@@ -87,7 +88,7 @@ func testPassthrough(t *testing.T, h *host) {
 	}
 	ns := h.namespace(t, 1)
 	want, got := make([]byte, 3*512), make([]byte, 3*512)
-	fillBlock(want, 1, 2)
+	pattern.Fill(want, 1, 2)
 	_, err = ns.Passthrough(ctx, &nvme.Command{Opcode: nvme.OpWrite, CDW10: 100, CDW12: 2}, want)
 	check(t, err)
 	_, err = ns.Passthrough(ctx, &nvme.Command{Opcode: nvme.OpRead, CDW10: 100, CDW12: 2}, got)

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/qpoll/qpoll/internal/guest/interop/pattern"
 	"github.com/qpoll/qpoll/internal/guest/nvmet"
 	"github.com/qpoll/qpoll/nvme"
 )
@@ -70,7 +71,7 @@ type replaced struct {
 	h    *host
 	old  *nvmet.Namespace
 	load *load
-	m    *model
+	m    *pattern.Model
 }
 
 func newReplaced(t *testing.T, k *kernelTarget) *replaced {
@@ -78,7 +79,7 @@ func newReplaced(t *testing.T, k *kernelTarget) *replaced {
 	r.old = r.e.ns[0]
 	r.h = r.e.connect(t, 0, nvme.Config{IOQueues: 2})
 	q := r.h.queue(t, 3, newPoller(t, "p"))
-	r.m = newModel(0, q.Blocks(), q.BlockSize())
+	r.m = pattern.NewModel(0, q.Blocks(), q.BlockSize())
 	r.load = startLoad(t, q, r.m, shape{blocks: []uint64{1, 8, 40}, depth: 8, tolerate: func(err error) bool {
 		// What is sent to a namespace that is disabled, but there, fails with
 		// Internal Path Error.

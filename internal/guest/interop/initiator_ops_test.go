@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/qpoll/qpoll/internal/guest/interop/pattern"
 	"github.com/qpoll/qpoll/internal/guest/nvmet"
 	"github.com/qpoll/qpoll/nvme"
 )
@@ -23,24 +24,23 @@ func testOps(t *testing.T, k *kernelTarget) {
 	h := e.connect(t, 0, nvme.Config{IOQueues: 2})
 	ns := h.namespace(t, 1)
 	const block = 512
-	m := newModel(0, 4096, block)
+	m := pattern.NewModel(0, 4096, block)
 	buf := make([]byte, 4096*block)
-	gen := m.begin()
-	m.fill(buf, 0, gen)
+	gen := m.Begin(buf, 0)
 	_, err := ns.WriteAt(buf, 0)
 	check(t, err)
-	m.wrote(0, 4096, gen)
+	m.Wrote(0, 4096, gen)
 	check(t, ns.Flush(ctx))
 
 	check(t, ns.WriteZeroes(ctx, 100*block, 1000*block))
-	m.wrote(100, 1000, 0)
+	m.Wrote(100, 1000, 0)
 	// One block more than one command's limit and then some, far from the rest.
 	check(t, ns.WriteZeroes(ctx, 5000*block, 70000*block))
-	m.readBack(t, ns)
+	readBack(t, ns, m)
 	// What was deallocated reads as zeros from this backend.
 	check(t, ns.Deallocate(ctx, 2048*block, 512*block))
-	m.wrote(2048, 512, 0)
-	m.readBack(t, ns)
+	m.Wrote(2048, 512, 0)
+	readBack(t, ns, m)
 	for name, err := range map[string]error{
 		"Compare": ns.CompareAt(ctx, buf[:block], 0),
 		"Verify":  ns.Verify(ctx, 0, block),
@@ -56,13 +56,13 @@ func testOps(t *testing.T, k *kernelTarget) {
 
 // testRanges deallocates more ranges than one command takes, and does the other
 // commands through the polled calls.
-func testRanges(t *testing.T, h *host, m *model) {
+func testRanges(t *testing.T, h *host, m *pattern.Model) {
 	p := newPoller(t, "ops")
 	q := h.queue(t, 1, p)
 	var ranges []nvme.DSMRange
 	for i := range uint64(300) {
 		ranges = append(ranges, nvme.DSMRange{LBA: 1100 + 3*i, Length: 2})
-		m.wrote(1100+3*i, 2, 0)
+		m.Wrote(1100+3*i, 2, 0)
 	}
 	polled := func(what string, f func(done nvme.Done) error) {
 		t.Helper()
@@ -77,15 +77,14 @@ func testRanges(t *testing.T, h *host, m *model) {
 	polled("Deallocate", func(done nvme.Done) error { return q.Deallocate(ranges, done, nil) })
 	polled("Flush", func(done nvme.Done) error { return q.Flush(done, nil) })
 	polled("Write Zeroes", func(done nvme.Done) error { return q.WriteZeroes(3000, 17, done, nil) })
-	m.wrote(3000, 17, 0)
-	b := make([]byte, 64*m.size)
-	gen := m.begin()
-	m.fill(b, 3500, gen)
+	m.Wrote(3000, 17, 0)
+	b := make([]byte, 64*m.Size)
+	gen := m.Begin(b, 3500)
 	polled("Write with FUA", func(done nvme.Done) error {
 		return q.Issue(&nvme.IO{Op: nvme.OpWrite, FUA: true, LBA: 3500, Blocks: 64, Buf: b, Done: done})
 	})
-	m.wrote(3500, 64, gen)
-	m.readBack(t, h.namespace(t, 1))
+	m.Wrote(3500, 64, gen)
+	readBack(t, h.namespace(t, 1), m)
 }
 
 // testBlocking uses the namespace as an io.ReaderAt and io.WriterAt from many

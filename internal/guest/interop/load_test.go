@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/qpoll/qpoll/internal/guest/interop/pattern"
 	"github.com/qpoll/qpoll/nvme"
 )
 
@@ -35,7 +36,7 @@ type shape struct {
 type load struct {
 	shape
 	q        *nvme.NamespaceQueue
-	m        *model
+	m        *pattern.Model
 	rng      *rand.Rand
 	active   int
 	begun    int
@@ -57,20 +58,20 @@ type slot struct {
 }
 
 // startLoad begins a load on the blocks of m.
-func startLoad(t *testing.T, q *nvme.NamespaceQueue, m *model, s shape, seed uint64) *load {
+func startLoad(t *testing.T, q *nvme.NamespaceQueue, m *pattern.Model, s shape, seed uint64) *load {
 	t.Helper()
 	l := &load{shape: s, q: q, m: m, rng: rand.New(rand.NewPCG(seed, 1)), ended: make(chan struct{})}
 	var most uint64
 	for _, n := range s.blocks {
 		most = max(most, n)
 	}
-	strip := uint64(len(m.gen)) / uint64(s.depth)
+	strip := m.Blocks() / uint64(s.depth)
 	if strip < most {
-		t.Fatalf("%d blocks are too few for depth %d of %d", len(m.gen), s.depth, most)
+		t.Fatalf("%d blocks are too few for depth %d of %d", m.Blocks(), s.depth, most)
 	}
 	slots := make([]*slot, s.depth)
 	for i := range slots {
-		slots[i] = &slot{l: l, first: uint64(i) * strip, count: strip, buf: make([]byte, int(most)*m.size)}
+		slots[i] = &slot{l: l, first: uint64(i) * strip, count: strip, buf: make([]byte, int(most)*m.Size)}
 	}
 	l.active = len(slots)
 	err := q.QueuePair().Poller().Call(t.Context(), func() {
@@ -151,8 +152,7 @@ func (s *slot) next() {
 	s.gen = 0
 	b := s.data()
 	if l.rng.IntN(2) == 0 {
-		s.gen = l.m.begin()
-		l.m.fill(b, s.at, s.gen)
+		s.gen = l.m.Begin(b, s.at)
 	} else {
 		for i := range b {
 			b[i] = 0xa5 // what is not read must not look right
@@ -165,7 +165,7 @@ func (s *slot) next() {
 	s.submit()
 }
 
-func (s *slot) data() []byte { return s.buf[:int(s.n)*s.l.m.size] }
+func (s *slot) data() []byte { return s.buf[:int(s.n)*s.l.m.Size] }
 
 // cut divides b into pieces of any length, some of which are empty.
 func cut(rng *rand.Rand, b []byte) [][]byte {
@@ -178,7 +178,7 @@ func cut(rng *rand.Rand, b []byte) [][]byte {
 }
 
 func (s *slot) submit() {
-	l, lba, n := s.l, s.l.m.lba+s.at, uint32(s.n)
+	l, lba, n := s.l, s.l.m.LBA+s.at, uint32(s.n)
 	var err error
 	switch {
 	case s.gen == 0 && s.vec == nil:
@@ -207,10 +207,10 @@ func slotDone(arg any, st nvme.Status) {
 		s.failed(st, true)
 		return
 	case s.gen != 0:
-		l.m.wrote(s.at, s.n, s.gen)
+		l.m.Wrote(s.at, s.n, s.gen)
 		l.writes.Add(1)
 	default:
-		if err := l.m.verify(s.data(), s.at); err != nil {
+		if err := l.m.Verify(s.data(), s.at); err != nil {
 			l.fail(fmt.Errorf("read of %d blocks: %w", s.n, err))
 		}
 		l.reads.Add(1)
@@ -223,10 +223,10 @@ func slotDone(arg any, st nvme.Status) {
 func (s *slot) failed(err error, sent bool) {
 	l := s.l
 	if s.gen != 0 && sent {
-		l.m.lost(s.at, s.n, s.gen)
+		l.m.Lost(s.at, s.n, s.gen)
 	}
 	if l.tolerate == nil || !l.tolerate(err) {
-		l.fail(fmt.Errorf("LBA %d, %d blocks, write %v: %w", l.m.lba+s.at, s.n, s.gen != 0, err))
+		l.fail(fmt.Errorf("LBA %d, %d blocks, write %v: %w", l.m.LBA+s.at, s.n, s.gen != 0, err))
 	}
 	l.failed.Add(1)
 	l.q.QueuePair().Poller().AfterFunc(5*time.Millisecond, s.next)
@@ -240,5 +240,22 @@ func eventually(t *testing.T, what string, cond func() bool) {
 			t.Fatalf("waited for %s in vain", what)
 		}
 		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// readBack verifies all of a model, by the blocking calls.
+func readBack(t *testing.T, ns *nvme.Namespace, m *pattern.Model) {
+	t.Helper()
+	buf := make([]byte, 1<<20/m.Size*m.Size)
+	for at := uint64(0); at < m.Blocks(); {
+		n := min(m.Blocks()-at, uint64(len(buf)/m.Size))
+		b := buf[:int(n)*m.Size]
+		if _, err := ns.ReadAtContext(t.Context(), b, int64(m.LBA+at)*int64(m.Size)); err != nil {
+			t.Fatalf("read back %d blocks at LBA %d: %v", n, m.LBA+at, err)
+		}
+		if err := m.Verify(b, at); err != nil {
+			t.Fatalf("read back: %v", err)
+		}
+		at += n
 	}
 }

@@ -5,6 +5,8 @@ package interop
 import (
 	"crypto/md5"
 	"encoding/hex"
+	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -12,6 +14,7 @@ import (
 	"testing"
 
 	"github.com/qpoll/qpoll/internal/guest/nvmehost"
+	"github.com/qpoll/qpoll/nvme"
 	"github.com/qpoll/qpoll/tcp/target"
 	"github.com/qpoll/qpoll/tcp/target/backend"
 )
@@ -101,7 +104,7 @@ func testFileBackend(t *testing.T, k *kernelHost) {
 	}
 }
 
-// testDiscard deallocates, writes zeroes and flushes.
+// testDiscard deallocates and writes zeroes.
 func testDiscard(t *testing.T, k *kernelHost) {
 	s := k.simple(t)
 	s.connect(t, 0, nvmehost.ConnectConfig{})
@@ -114,18 +117,65 @@ func testDiscard(t *testing.T, k *kernelHost) {
 			t.Errorf("%s is 0", a)
 		}
 	}
-	before := s.sub.Stats()
-	k.g.Shell(t, "dev="+dev+`
-		dd if=/tmp/random of=$dev bs=1M oflag=direct 2>/dev/null
-		blkdiscard -o 1048576 -l 512000 $dev
-		cp /tmp/random /tmp/want
-		dd if=/dev/zero of=/tmp/want bs=512 seek=2048 count=1000 conv=notrunc 2>/dev/null
-		dd if=$dev bs=1M count=4 iflag=direct 2>/dev/null | cmp - /tmp/want
-		blkdiscard $dev
-		dd if=$dev bs=1M count=4 iflag=direct 2>/dev/null | cmp -n 4194304 - /dev/zero
-		rm /tmp/want`)
-	after := s.sub.Stats()
-	if after.Others < before.Others+2 || after.Errors != before.Errors {
-		t.Errorf("from %+v to %+v", before, after)
+	const off, length = 1 << 20, 512000
+	for _, c := range []struct {
+		name  string
+		clear func()
+	}{
+		{"Dataset Management", func() { k.g.Shell(t, fmt.Sprintf("blkdiscard -o %d -l %d %s", off, length, dev)) }},
+		{"Write Zeroes", func() { k.zero(t, dev, off, length) }},
+	} {
+		k.g.Shell(t, "dd if=/tmp/random of="+dev+" bs=1M oflag=direct 2>/dev/null")
+		before := s.sub.Stats()
+		c.clear()
+		after := s.sub.Stats()
+		if after.Others == before.Others || after.Writes != before.Writes || after.Errors != before.Errors {
+			t.Errorf("%s: from %+v to %+v", c.name, before, after)
+		}
+		k.g.Shell(t, fmt.Sprintf(`
+			cp /tmp/random /tmp/want
+			dd if=/dev/zero of=/tmp/want bs=512 seek=%d count=%d conv=notrunc 2>/dev/null
+			dd if=%s bs=1M count=4 iflag=direct 2>/dev/null | cmp - /tmp/want
+			rm /tmp/want`, off/512, length/512, dev))
+	}
+	k.g.Shell(t, "blkdiscard "+dev+"; dd if="+dev+" bs=1M count=4 iflag=direct 2>/dev/null | cmp -n 4194304 - /dev/zero")
+}
+
+// testKernelAdmin sends admin commands through the kernel.
+func testKernelAdmin(t *testing.T, k *kernelHost) {
+	ctx := t.Context()
+	s := k.simple(t)
+	c := s.connect(t, 0, nvmehost.ConnectConfig{})
+	dev := "/dev/" + c.Name
+	b, err := k.admin(ctx, dev, nvme.Command{Opcode: nvme.AdminIdentify, CDW10: uint32(nvme.CNSController)}, nvme.IdentifyDataSize)
+	check(t, err)
+	var id nvme.IdentifyController
+	check(t, id.UnmarshalBinary(b))
+	if nqn, err := id.SubsystemNQN(); nqn != s.sub.NQN() || err != nil || id.CNTLID != c.Cntlid {
+		t.Errorf("Identify Controller: subsystem %q, %v, controller %d", nqn, err, id.CNTLID)
+	}
+	b, err = k.admin(ctx, dev, nvme.GetLogPage(nvme.LogSMART, nvme.NSIDAll, 512, 0), 512)
+	check(t, err)
+	var smart nvme.SMARTLog
+	check(t, smart.UnmarshalBinary(b))
+	b, err = k.admin(ctx, dev, nvme.GetLogPage(nvme.LogANA, 0, 4096, 0), 4096)
+	check(t, err)
+	var ana nvme.ANALog
+	check(t, ana.UnmarshalBinary(b))
+	if st, ns := group(&ana, 1); st != nvme.ANAOptimized || len(ns) != 1 {
+		t.Errorf("ANA log %+v", ana)
+	}
+	for _, c := range []struct {
+		name string
+		cmd  nvme.Command
+		want nvme.Status
+	}{
+		{"opcode", nvme.Command{Opcode: 0xc2}, nvme.StatusInvalidOpcode},
+		{"log page", nvme.GetLogPage(0xc7, 0, 512, 0), nvme.StatusInvalidLogPage},
+		{"namespace", nvme.Command{Opcode: nvme.AdminIdentify, NSID: 5000, CDW10: uint32(nvme.CNSNamespace)}, nvme.StatusInvalidNamespace},
+	} {
+		if _, err := k.admin(ctx, dev, c.cmd, 512); !errors.Is(err, c.want) {
+			t.Errorf("%s that is not there: %v, want %v", c.name, err, c.want)
+		}
 	}
 }

@@ -71,6 +71,9 @@ func testKernelDiscovery(t *testing.T, k *kernelHost) {
 	if typ != "discovery" || info.QueueCount != 1 || info.State != nvmehost.Live || info.NQN != nvmehost.DiscoveryNQN {
 		t.Errorf("controller of type %q: %+v", typ, info)
 	}
+	if got, want := k.discovered(t, c), s.records(s.sub.NQN()); !slices.Equal(got, want) {
+		t.Errorf("discovery log %q, want %q", got, want)
+	}
 	// A change comes as an event, for which the kernel wakes udev.
 	out := &lines{}
 	p, err := k.g.Start(ctx, guest.Command{Argv: []string{"uevent", "env"}, Stdout: out})
@@ -78,10 +81,50 @@ func testKernelDiscovery(t *testing.T, k *kernelHost) {
 	ended := make(chan error, 1)
 	go func() { ended <- p.Wait() }()
 	k.g.Shell(t, "sleep 1")
-	_, err = s.target.AddSubsystem(target.SubsystemConfig{NQN: "nqn.2026-01.io.github.qpoll:another"})
+	const another = "nqn.2026-01.io.github.qpoll:another"
+	_, err = s.target.AddSubsystem(target.SubsystemConfig{NQN: another})
 	check(t, err)
 	want := fmt.Sprintf("NVME_AEN=%#x", uint32(nvme.MakeAsyncEvent(nvme.AsyncNotice, nvme.NoticeDiscoveryLogChange, nvme.LogDiscovery, 0).Result()))
 	eventually(t, want, func() bool { return slices.Contains(out.get(), want) })
 	check(t, p.Signal(15))
 	<-ended
+	if got, want := k.discovered(t, c), s.records(s.sub.NQN(), another); !slices.Equal(got, want) {
+		t.Errorf("discovery log %q, want %q", got, want)
+	}
+}
+
+// discovered reads the discovery log through the kernel: subsystems with their
+// addresses.
+func (k *kernelHost) discovered(t *testing.T, c *nvmehost.Controller) []string {
+	t.Helper()
+	const most = 16
+	n := nvme.DiscoveryHeaderSize + most*1024
+	b, err := k.admin(t.Context(), "/dev/"+c.Name, nvme.GetLogPage(nvme.LogDiscovery, 0, n, 0), n)
+	check(t, err)
+	var h nvme.DiscoveryHeader
+	check(t, h.UnmarshalBinary(b))
+	size, err := h.Size(most)
+	check(t, err)
+	var log nvme.DiscoveryLog
+	check(t, log.UnmarshalBinary(b[:size]))
+	var all []string
+	for _, e := range log.Entries {
+		nqn, err := e.SubsystemNQN()
+		check(t, err)
+		if e.SUBTYPE == nvme.SubTypeNVM {
+			all = append(all, nqn+" at "+e.TransportAddress()+":"+e.ServiceID())
+		}
+	}
+	return sorted(all)
+}
+
+// records returns what the discovery log must have for subsystems at all ports.
+func (s *served) records(nqns ...string) []string {
+	var all []string
+	for _, nqn := range nqns {
+		for _, p := range s.ports {
+			all = append(all, nqn+" at "+p.Addr().String())
+		}
+	}
+	return sorted(all)
 }

@@ -3,16 +3,12 @@
 package interop
 
 import (
-	"context"
 	"errors"
-	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
-	"github.com/qpoll/qpoll/internal/guest"
 	"github.com/qpoll/qpoll/internal/guest/nvmehost"
 	"github.com/qpoll/qpoll/nvme"
 )
@@ -62,32 +58,32 @@ func testMultipath(t *testing.T, k *kernelHost) {
 	s.sameAsHost(t, dev)
 }
 
-// testKernelANA changes the state of an ANA group at a port.
+// testKernelANA changes the state of an ANA group at a port, and then at both,
+// under load.
 func testKernelANA(t *testing.T, k *kernelHost) {
 	ctx := t.Context()
 	s := k.simple(t)
 	c := s.connectAll(t, nvmehost.ConnectConfig{})
-	dev := s.device(t, 1)
+	check(t, nvmehost.SetIOPolicy(ctx, k.g, s.sub.NQN(), nvmehost.PolicyRoundRobin))
+	w := k.work(t, s.device(t, 1))
 	for _, state := range []nvme.ANAState{
 		nvme.ANANonOptimized, nvme.ANAInaccessible, nvme.ANAPersistentLoss, nvme.ANAChange, nvme.ANAOptimized,
 	} {
 		check(t, s.ports[0].SetANA(1, state))
 		check(t, c[0].WaitANA(ctx, 1, state.String()))
 		check(t, c[1].WaitANA(ctx, 1, nvme.ANAOptimized.String()))
+		w.progress(t) // what was under way has ended
 		before := pathIOs(t, k, c[0], 1)
-		s.parallel(t, dev)
-		if n := pathIOs(t, k, c[0], 1) - before; state != nvme.ANAOptimized && n > 0 {
+		w.progress(t)
+		if n := pathIOs(t, k, c[0], 1) - before; (n > 0) != (state == nvme.ANAOptimized) {
 			t.Errorf("%d I/Os went down a path that is %v", n, state)
 		}
 	}
 	// Without any path, I/O waits for one.
-	for _, p := range s.ports {
+	for i, p := range s.ports {
 		check(t, p.SetANA(1, nvme.ANAInaccessible))
-	}
-	for i := range c {
 		check(t, c[i].WaitANA(ctx, 1, nvme.ANAInaccessible.String()))
 	}
-	w := k.work(t, dev)
 	check(t, k.g.Until(ctx, "I/O to be requeued", func() (bool, error) {
 		res, err := k.g.Run(ctx, "dmesg")
 		return err == nil && strings.Contains(string(res.Stdout), "no usable path - requeuing I/O"), err
@@ -103,94 +99,4 @@ func testKernelANA(t *testing.T, k *kernelHost) {
 	check(t, c[0].WaitInfo(ctx, "group 5", func(i nvmehost.ControllerInfo) bool {
 		return i.Paths[0].ANAGroup == 5 && i.Paths[0].ANAState == nvme.ANANonOptimized.String()
 	}))
-}
-
-// worker is a loop in the guest that writes to a device and compares what it
-// reads.
-type worker struct {
-	k    *kernelHost
-	done chan error
-}
-
-// The kernel may send on a connection that has ended, in the context of whoever
-// does the I/O, and does so without MSG_NOSIGNAL: hence the trap.
-const workerScript = `
-	trap '' PIPE
-	cd /tmp
-	n=0
-	while [ ! -e stop ]; do
-		n=$(($n+1))
-		pids=
-		for i in 0 1 2 3; do
-			(
-				dd if=random bs=32k count=4 skip=$((($n+$i)%100)) 2>/dev/null >expect$i
-				dd if=expect$i of=$dev bs=16k count=8 seek=$((8*$i)) oflag=direct 2>said$i || { cat said$i; exit 1; }
-				dd if=$dev bs=64k count=2 skip=$((2*$i)) iflag=direct 2>said$i | cmp - expect$i || { cat said$i; exit 1; }
-			) &
-			pids="$pids $!"
-		done
-		for p in $pids; do wait $p || { echo "round $n failed"; exit 1; }; done
-		echo $n >progress.new
-		mv progress.new progress
-	done`
-
-// work starts the loop.
-func (k *kernelHost) work(t *testing.T, dev string) *worker {
-	t.Helper()
-	k.g.Shell(t, "rm -f /tmp/stop /tmp/progress")
-	w := &worker{k: k, done: make(chan error, 1)}
-	var out strings.Builder
-	p, err := k.g.Start(t.Context(), guest.Command{
-		Argv: []string{"sh", "-c", workerScript}, Env: []string{"dev=" + dev}, Stdout: &out, Stderr: &out,
-	})
-	check(t, err)
-	go func() {
-		err := p.Wait()
-		if err != nil {
-			err = fmt.Errorf("%w: %s", err, out.String())
-		}
-		w.done <- err
-	}()
-	return w
-}
-
-// rounds returns how many rounds the loop has made.
-func (w *worker) rounds(ctx context.Context) (int, error) {
-	select {
-	case err := <-w.done:
-		return 0, fmt.Errorf("the load in the guest has ended: %v", err)
-	default:
-	}
-	if ok, err := w.k.g.Exists(ctx, "/tmp/progress"); !ok || err != nil {
-		return 0, err
-	}
-	v, err := w.k.g.ReadAttr(ctx, "/tmp/progress")
-	if err != nil {
-		return 0, err
-	}
-	return strconv.Atoi(v)
-}
-
-// progress waits for two more rounds, of which the second has begun after the
-// call.
-func (w *worker) progress(t *testing.T) {
-	t.Helper()
-	from, err := w.rounds(t.Context())
-	check(t, err)
-	check(t, w.k.g.Until(t.Context(), "progress of the load", func() (bool, error) {
-		n, err := w.rounds(t.Context())
-		return n >= from+2, err
-	}))
-}
-
-// stop ends the loop, in which nothing may have gone wrong.
-func (w *worker) stop(t *testing.T) {
-	t.Helper()
-	w.k.g.Shell(t, "touch /tmp/stop")
-	select {
-	case err := <-w.done:
-		check(t, err)
-	case <-time.After(patience):
-		t.Fatal("the load in the guest does not end")
-	}
 }
