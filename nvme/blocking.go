@@ -330,7 +330,8 @@ func (q *QueuePair) cancel(s *syncOp) {
 	var held []uint16
 	for i := range q.reqs {
 		r := &q.reqs[i]
-		if r.arg != any(s) && (r.op == nil || r.op.arg != any(s)) {
+		o, piece := r.arg.(*op)
+		if r.arg != any(s) && !(piece && o.arg == any(s)) {
 			continue
 		}
 		switch r.state {
@@ -339,8 +340,8 @@ func (q *QueuePair) cancel(s *syncOp) {
 		case reqPosted:
 			q.cold.ctrl.abort(q, r.Cmd.CID, true)
 		}
-		if r.op != nil {
-			r.op.fail(StatusCommandAbortedByHost)
+		if piece {
+			o.fail(StatusCommandAbortedByHost)
 		}
 	}
 	q.unhold(held)

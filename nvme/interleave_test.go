@@ -828,7 +828,7 @@ func (w *world) accounts(q *QueuePair) {
 		w.problem("queue %d: a tracker is free twice", q.ID())
 	}
 	for i := range q.reqs {
-		if r := &q.reqs[i]; r.state != reqFree || r.arg != nil || r.op != nil || r.ns != nil || r.Data.Buf != nil {
+		if r := &q.reqs[i]; r.state != reqFree || r.arg != nil || r.ns != nil || r.Data.Buf != nil {
 			w.problem("queue %d: tracker %d is in state %d and holds something", q.ID(), i, r.state)
 		}
 	}

@@ -100,16 +100,13 @@ func (q *QueuePair) take() *Request {
 // release gives a tracker back, with a command identifier of a new
 // generation: a late or duplicate completion no longer finds it.
 func (q *QueuePair) release(r *Request) {
-	r.state = reqFree
-	r.flags = 0
-	r.retries = 0
+	r.state, r.flags, r.retries = reqFree, 0, 0
 	r.Cmd.CID += q.step
 	if r.Cmd.CID == 0xffff {
 		r.Cmd.CID += q.step // FFFFh means "no command" in the error log
 	}
 	r.Data = Data{}
-	r.done, r.cdone, r.arg = nil, nil, nil
-	r.op, r.ns = nil, nil
+	r.done, r.cdone, r.arg, r.ns = nil, nil, nil, nil
 	q.free = append(q.free, r.index)
 }
 
@@ -165,13 +162,14 @@ func (q *QueuePair) Complete(r *Request, cpl *Completion) {
 	q.finish(r, cpl)
 }
 
-// finish releases r first, so that its owner's callback finds a free tracker.
+// finish releases r first, so that its owner's callback finds a free tracker;
+// but those who wait for one have the first choice.
 func (q *QueuePair) finish(r *Request, cpl *Completion) {
 	q.completed++
-	if cpl.StatusPhase>>1 != 0 {
+	if !cpl.Status().OK() {
 		q.errors++
 	}
-	done, cdone, arg, o := r.done, r.cdone, r.arg, r.op
+	done, cdone, arg := r.done, r.cdone, r.arg
 	q.release(r)
 	if q.stalled.head != nil {
 		q.resume()
@@ -179,12 +177,9 @@ func (q *QueuePair) finish(r *Request, cpl *Completion) {
 	if len(q.waiting) != 0 {
 		q.admit()
 	}
-	switch {
-	case o != nil:
-		q.opPart(o, cpl.Status())
-	case done != nil:
+	if done != nil {
 		done(arg, cpl.Status())
-	case cdone != nil:
+	} else if cdone != nil {
 		cdone(arg, cpl)
 	}
 }
