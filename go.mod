@@ -8,4 +8,5 @@ require (
 	github.com/hashicorp/yamux v0.1.2
 	go.uber.org/goleak v1.3.0
 	golang.org/x/sys v0.50.0
+	pgregory.net/rapid v1.3.0
 )

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
 	"time"
@@ -38,10 +39,18 @@ type fakeDisk struct {
 	connected func(q *fakeQueue)
 	cntlid    uint16 // as Connect tells it
 	most      uint32 // bytes per command that the transport moves
-	local     bool   // memory based, as PCIe
-	closed    bool
-	misused   []string  // calls after Close
-	commands  []Command // I/O commands, in order of execution
+	// dropped sees the commands that a lost connection carried.
+	dropped func(q *fakeQueue, r *Request)
+	// wrote sees each change of the disk, d.mu held; data is nil for zeroes.
+	wrote   func(lba, blocks int, data []byte)
+	removed bool // namespace 1 is no more
+	// told is the first byte of the UUID that the host was told first on this
+	// association: older namespaces it must not use.
+	told     byte
+	local    bool // memory based, as PCIe
+	closed   bool
+	misused  []string  // calls after Close
+	commands []Command // I/O commands, in order of execution
 }
 
 // fakeQueue is the transport side of one queue pair.
@@ -52,6 +61,8 @@ type fakeQueue struct {
 	silent []*Request
 	up     bool
 	cpl    Completion
+	conn   int    // counts connections
+	seq    uint64 // of the last command on this connection, plus one
 }
 
 func newFakeDisk(block, blocks int) *fakeDisk {
@@ -110,6 +121,9 @@ func (d *fakeDisk) Connect(ctx context.Context, qp *QueuePair) error {
 	}
 	d.mu.Lock()
 	d.connects++
+	if qp.ID() == 0 {
+		d.told = 0
+	}
 	q := d.queues[qp.ID()]
 	if q == nil || q.qp != qp {
 		q = &fakeQueue{d: d, qp: qp}
@@ -118,7 +132,8 @@ func (d *fakeDisk) Connect(ctx context.Context, qp *QueuePair) error {
 	d.mu.Unlock()
 	return qp.Poller().Call(ctx, func() {
 		qp.Attach(q)
-		q.up, q.posted, q.silent = true, nil, nil
+		q.down()
+		q.up, q.seq = true, 0
 		if connected != nil {
 			connected(q)
 		}
@@ -135,7 +150,7 @@ func (d *fakeDisk) Disconnect(_ context.Context, qp *QueuePair) error {
 	}
 	qp.Poller().CallAnyway(func() {
 		if q, ok := qp.Transport().(*fakeQueue); ok {
-			q.up, q.posted, q.silent = false, nil, nil
+			q.down()
 		}
 		qp.Quiesced()
 	})
@@ -144,11 +159,28 @@ func (d *fakeDisk) Disconnect(_ context.Context, qp *QueuePair) error {
 
 // cut loses a queue as a broken connection would.
 func (q *fakeQueue) cut(err error) {
-	q.qp.Poller().CallAnyway(func() {
-		q.up, q.posted, q.silent = false, nil, nil
+	q.qp.Poller().CallAnyway(func() { q.cutHere(err) })
+}
+
+func (q *fakeQueue) cutHere(err error) {
+	if q.up {
+		q.down()
 		q.qp.Lost(err)
-		q.qp.Quiesced()
-	})
+	}
+	q.qp.Quiesced()
+}
+
+// down forgets a connection and what it carried; some of that may have been
+// executed.
+func (q *fakeQueue) down() {
+	lost := append(q.silent, q.posted...)
+	q.up, q.posted, q.silent = false, nil, nil
+	q.conn++
+	if q.d.dropped != nil {
+		for _, r := range lost {
+			q.d.dropped(q, r)
+		}
+	}
 }
 
 func (d *fakeDisk) Property(_ context.Context, off uint32, size int) (uint64, error) {
@@ -181,7 +213,18 @@ func (d *fakeDisk) SetProperty(_ context.Context, off uint32, size int, v uint64
 	return nil
 }
 
-func (q *fakeQueue) Submit(r *Request) { q.posted = append(q.posted, r) }
+func (q *fakeQueue) Submit(r *Request) {
+	q.d.mu.Lock()
+	if r.seq < q.seq && q.qp.ID() != 0 {
+		q.d.misused = append(q.d.misused, fmt.Sprintf("queue %d: command %d after %d", q.qp.ID(), r.seq, q.seq-1))
+	}
+	if r.ns != nil && r.ns.ident.UUID[0] < q.d.told {
+		q.d.misused = append(q.d.misused, fmt.Sprintf("queue %d: command for namespace %d, now %d", q.qp.ID(), r.ns.ident.UUID[0], q.d.told))
+	}
+	q.d.mu.Unlock()
+	q.seq = r.seq + 1
+	q.posted = append(q.posted, r)
+}
 
 func (q *fakeQueue) Arm(int64) (int, int16, int64, bool) { return -1, 0, 0, len(q.posted) == 0 }
 
@@ -258,28 +301,46 @@ func (q *fakeQueue) io(r *Request) Status {
 	off := int(uint64(r.Cmd.CDW10)|uint64(r.Cmd.CDW11)<<32) * d.block
 	n := (int(r.Cmd.CDW12&0xffff) + 1) * d.block
 	switch r.Cmd.Opcode {
+	case OpRead, OpWrite, OpCompare, OpWriteZeroes, OpVerify:
+		if uint64(off+n) > d.ns.NSZE*uint64(d.block) {
+			return StatusLBAOutOfRange | StatusDNR
+		}
+	}
+	switch r.Cmd.Opcode {
 	case OpRead:
 		unflat(&r.Data, d.disk[off:off+n])
 	case OpWrite:
-		copy(d.disk[off:off+n], flat(&r.Data))
+		d.change(off, n, flat(&r.Data))
 	case OpCompare:
 		if string(d.disk[off:off+n]) != string(flat(&r.Data)) {
 			return StatusCompareFailure
 		}
 	case OpWriteZeroes:
-		clear(d.disk[off : off+n])
+		d.change(off, n, nil)
 	case OpDatasetManagement:
 		b := flat(&r.Data)
 		for i := range int(r.Cmd.CDW10) + 1 {
 			n := int(binary.LittleEndian.Uint32(b[16*i+4:]))
 			lba := int(binary.LittleEndian.Uint64(b[16*i+8:]))
-			clear(d.disk[lba*d.block : (lba+n)*d.block])
+			d.change(lba*d.block, n*d.block, nil)
 		}
 	case OpFlush, OpVerify:
 	default:
 		return StatusInvalidOpcode
 	}
 	return 0
+}
+
+// change writes data, or zeroes.
+func (d *fakeDisk) change(off, n int, data []byte) {
+	if data == nil {
+		clear(d.disk[off : off+n])
+	} else {
+		copy(d.disk[off:off+n], data)
+	}
+	if d.wrote != nil {
+		d.wrote(off/d.block, n/d.block, data)
+	}
 }
 
 func (q *fakeQueue) admin(r *Request) Status {
@@ -293,12 +354,15 @@ func (q *fakeQueue) admin(r *Request) Status {
 		case CNSController:
 			b, _ = d.id.AppendBinary(nil)
 		case CNSNamespace:
-			if r.Cmd.NSID != 1 {
+			if r.Cmd.NSID != 1 || d.removed {
 				return StatusInvalidNamespace | 1<<14
 			}
 			b, _ = d.ns.AppendBinary(nil)
 		case CNSNamespaceDescriptors:
 			b, _ = (&NamespaceIdentity{UUID: d.uuid}).AppendBinary(nil)
+			if d.told == 0 {
+				d.told = d.uuid[0]
+			}
 		case CNSActiveNamespaces:
 			b = make([]byte, 4096)
 			b[0] = 1
@@ -338,7 +402,11 @@ func (q *fakeQueue) abort(sqid, cid uint16) {
 		if r.Cmd.CID == cid {
 			other.silent = append(other.silent[:i], other.silent[i+1:]...)
 			q.cpl.Result = 0
+			conn := other.conn
 			postLater(q.qp.Poller(), func() {
+				if other.conn != conn {
+					return
+				}
 				other.cpl = Completion{CID: cid, StatusPhase: uint16(StatusAbortRequested) << 1}
 				other.qp.Complete(r, &other.cpl)
 			})

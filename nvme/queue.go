@@ -169,13 +169,13 @@ func (q *NamespaceQueue) Flush(done Done, arg any) error {
 // Submit implements Queue. data.Dir must agree with the opcode for the
 // transports that learn the direction from it.
 func (q *NamespaceQueue) Submit(cmd *Command, data Data, done CommandDone, arg any) error {
-	if q.ns.gone.Load() {
-		return ErrNoNamespace
-	}
 	return q.qp.submitRaw(cmd, data, q.ns, done, arg)
 }
 
 func (q *QueuePair) submitRaw(cmd *Command, data Data, ns *Namespace, done CommandDone, arg any) error {
+	if ns != nil && ns.gone.Load() {
+		return ErrNoNamespace
+	}
 	if data.Len > 0 && data.room() < uint64(data.Len) {
 		return ErrLength
 	}

@@ -122,3 +122,32 @@ func TestLeftIsNotEOF(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// A raw command that waits for the reconnect does not go to another namespace.
+func TestPassthroughNamespaceReplaced(t *testing.T) {
+	d := newFakeDisk(512, 64)
+	r := newRig(t, d, &Config{ReconnectDelay: time.Millisecond})
+	if err := r.read(context.Background(), 0)(); err != nil {
+		t.Fatal(err)
+	}
+	hold := make(chan struct{})
+	d.mu.Lock()
+	d.connecting = func(context.Context, *QueuePair) error { <-hold; return nil }
+	d.mu.Unlock()
+	d.queue(0).cut(errCut)
+	eventually(t, "connecting", func() bool { return r.c.State() == StateConnecting })
+	d.replace()
+	call := outcome(func() error {
+		_, err := r.ns.Passthrough(context.Background(), &Command{Opcode: OpFlush}, nil)
+		return err
+	})
+	time.Sleep(10 * time.Millisecond) // most likely it waits by then
+	d.pieces()
+	close(hold)
+	if err := await(t, call); !errors.Is(err, ErrNoNamespace) {
+		t.Error(err)
+	}
+	if p := d.pieces(); len(p) != 0 {
+		t.Error("sent", p)
+	}
+}

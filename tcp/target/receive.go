@@ -188,7 +188,6 @@ func (c *conn) beginCapsuleData(r *request, shape pdu.Shape) {
 		c.cold.capsule = make([]byte, max(c.w.t.cfg.Transport.InCapsule, pdu.MinICD))
 	}
 	n := shape.Data()
-	r.state = reqReceiving
 	c.in = inbound{
 		req: r, to: c.cold.capsule[:n], left: n, total: n,
 		pad: uint32(shape.PDO() - shape.Head()), ddgst: shape.DDGST(),

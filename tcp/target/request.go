@@ -12,7 +12,7 @@ type requestState uint8
 
 const (
 	reqFree       requestState = iota
-	reqReceiving               // its in-capsule data is arriving
+	reqReceiving               // being looked at, or its in-capsule data is arriving
 	reqStarved                 // waits for memory
 	reqTransfer                // waits for H2CData
 	reqFused                   // half of a fused operation, waits for the other
@@ -66,6 +66,7 @@ func (c *conn) take() *request {
 	c.free = r.next
 	c.used++
 	r.next = nil
+	r.state = reqReceiving
 	return r
 }
 

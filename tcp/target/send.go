@@ -179,7 +179,7 @@ func (c *conn) flushOnce() bool {
 // The first pause after a full socket, and the longest, in nanoseconds.
 const (
 	leastBackoff = 1_000
-	mostBackoff  = 500_000
+	mostBackoff  = 100_000
 )
 
 // backOff makes a connection whose socket is full wait for a while.

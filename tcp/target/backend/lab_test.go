@@ -68,13 +68,16 @@ func (j *job) Keep(*Op) { j.kept = true }
 // Done implements Owner.
 func (j *job) Done(*Op) { j.done++; j.at = j.l.now }
 
-func (l *lab) submit(k Kind, off, n int64, data []byte) *job { return l.submit2(k, off, n, data, nil) }
+func (l *lab) submit(k Kind, off, n int64, data []byte) *job {
+	return l.start(Op{Kind: k, Offset: off, Length: n, Data: data})
+}
 
-func (l *lab) submit2(k Kind, off, n int64, data, second []byte) *job {
-	j := &job{l: l, op: Op{Kind: k, Offset: off, Length: n, Data: data, Second: second}}
+// start submits an operation.
+func (l *lab) start(op Op) *job {
+	j := &job{l: l, op: op}
 	j.op.Owner = j
-	if k == Read && !l.b.Info().Views {
-		j.op.Data = make([]byte, n)
+	if op.Kind == Read && !l.b.Info().Views {
+		j.op.Data = make([]byte, op.Length)
 	}
 	if l.ch.Submit(&j.op) {
 		j.inline = true

@@ -46,7 +46,7 @@ func TestStores(t *testing.T) {
 			l := newLab(t, open())
 			r := rand.New(rand.NewPCG(1, 2))
 			want := make([]byte, size)
-			for range 300 {
+			for range 150 {
 				n := int64(512 * (1 + r.IntN(64)))
 				if r.IntN(8) == 0 {
 					n = 2 << 20
@@ -73,11 +73,11 @@ func TestStores(t *testing.T) {
 					l.fails(Compare, off, n, at, nvme.StatusCompareFailure)
 				case 5:
 					old := bytes.Clone(at)
-					if j := l.await(l.submit2(CompareAndWrite, off, n, old, data)); j.op.Status != 0 {
+					if j := l.await(l.start(Op{Kind: CompareAndWrite, Offset: off, Length: n, Data: old, Second: data})); j.op.Status != 0 {
 						t.Fatalf("compare and write: %v", j.op.Status)
 					}
 					copy(at, data)
-					if j := l.await(l.submit2(CompareAndWrite, off, n, pattern(77, int(n)), old)); j.op.Status != nvme.StatusCompareFailure {
+					if j := l.await(l.start(Op{Kind: CompareAndWrite, Offset: off, Length: n, Data: pattern(77, int(n)), Second: old})); j.op.Status != nvme.StatusCompareFailure {
 						t.Fatalf("compare and write of something else: %v", j.op.Status)
 					}
 				case 6:
@@ -228,9 +228,9 @@ func TestFileErrors(t *testing.T) {
 	l.fails(Compare, 512, 1024, make([]byte, 1024), nvme.StatusUnrecoveredReadError)
 	l.fails(Verify, 4096, 512, nil, nvme.StatusUnrecoveredReadError)
 	l.do(Write, 8192, 512, pattern(1, 512))
-	j := l.submit(Write, 0, 512, pattern(2, 512))
-	j.op.FUA = true
-	l.await(j)
+	if j := l.await(l.start(Op{Kind: Write, FUA: true, Length: 512, Data: pattern(2, 512)})); j.op.Status != 0 {
+		t.Errorf("forced write: %v", j.op.Status)
+	}
 }
 
 func TestNull(t *testing.T) {
