@@ -162,6 +162,10 @@ func TestInitiatorSeesChanges(t *testing.T) {
 	if log := <-ana; len(log.Groups) != 1 || log.Groups[0].State != nvme.ANANonOptimized {
 		t.Errorf("ANA log %+v", log)
 	}
+	must(t, sub.Namespace(1).SetANAGroup(3))
+	if log := <-ana; len(log.Groups) != 1 || log.Groups[0].ID != 3 || r.ns.ANAGroup() != 3 {
+		t.Errorf("ANA log %+v, group %d", log, r.ns.ANAGroup())
+	}
 	r.exercise(t, 20)
 	log, err := r.ctrl.DiscoveryLog(r.ctx)
 	if err == nil {

@@ -71,6 +71,15 @@ func testANA(t *testing.T, k *kernelTarget) {
 		_, err = h[1].namespace(t, 1).ReadAt(b, 0)
 		check(t, err)
 	}
+	// The namespace moves from a group that is optimized here to one that is not.
+	check(t, e.ns[0].SetANAGroup(ctx, 2))
+	h[0].rec.wait(t, "news of the move", func() bool {
+		_, ns := group(h[0].rec.ana[len(h[0].rec.ana)-1], 2)
+		return slices.Equal(ns, []uint32{1, 2})
+	})
+	if g := h[0].namespace(t, 1).ANAGroup(); g != 2 {
+		t.Errorf("namespace 1 is in group %d", g)
+	}
 	if n := h[0].rec.count(nvme.StateLive); n != 1 {
 		t.Errorf("the connection was lost: live %d times", n)
 	}

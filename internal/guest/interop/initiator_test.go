@@ -42,6 +42,8 @@ func TestInitiator(t *testing.T) {
 		{"Refused", testRefused, append(lossy, invalid)},
 		{"Identify", testIdentify, []string{failed}},
 		{"Data", testData, nil},
+		{"Limits", testLimits, nil},
+		{"Overdue", testOverdue, lossy},
 		{"Ops", testOps, []string{`^I/O error, dev qpoll\d+, sector 80 `}},
 		{"ANA", testANA, []string{failed}},
 		{"Namespaces", testNamespaces, []string{failed}},
