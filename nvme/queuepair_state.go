@@ -53,7 +53,7 @@ func newQueuePair(p *poller.Poller, s queueParams) *QueuePair {
 		held:    make([]uint16, 0, n),
 		ops:     make([]op, n),
 		freeOps: make([]*op, n),
-		reserve: s.reserve + 1,
+		reserve: uint(s.reserve) + 1,
 		mask:    uint16(1<<nbits - 1),
 		step:    uint16(1 << nbits),
 		cold: queueCold{id: s.id, size: s.size, ctrl: s.ctrl, retries: s.retries, timeout: s.timeout,
