@@ -69,7 +69,7 @@ type Transport struct {
 	R2TLength uint32
 
 	// CPDA is the alignment of data in PDUs to the target, in dwords, 0's
-	// based, 0 to 31.
+	// based, 0 to 31. Linux' host hangs up on any but 0.
 	CPDA uint8
 
 	// HeaderDigest and DataDigest say whether digests are used.

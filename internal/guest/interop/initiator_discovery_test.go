@@ -108,9 +108,9 @@ func testRefused(t *testing.T, k *kernelTarget) {
 		if !errors.Is(err, want) {
 			t.Errorf("%s: %v, want %v", name, err, want)
 		}
-		t.Logf("%s: %v", name, err)
 	}
 	good := address(e.ports[0], e.sub.NQN())
+	refused("alignment of data", good, nvme.Config{Transport: tcp.Config{HPDA: 7}}, tcp.ErrPeerClosed)
 	wrong := address(e.ports[0], "nqn.2014-08.org.qpoll:wrong")
 	refused("wrong NQN", wrong, nvme.Config{}, nvme.StatusConnectInvalidParameters)
 	_, err := nvme.Open(ctx, wrong, config(nvme.Config{}, nil))

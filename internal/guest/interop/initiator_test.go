@@ -39,7 +39,7 @@ func TestInitiator(t *testing.T) {
 		allow []string // what the kernel may say
 	}{
 		{"Discovery", testDiscovery, nil},
-		{"Refused", testRefused, append(lossy, invalid)},
+		{"Refused", testRefused, append(lossy, invalid, `unsupported hpda 7$`)},
 		{"Identify", testIdentify, []string{failed}},
 		{"Data", testData, nil},
 		{"Limits", testLimits, nil},

@@ -49,7 +49,7 @@ func TestTarget(t *testing.T) {
 		{"Discard", testDiscard, nil},
 		{"Admin", testKernelAdmin, []string{`^nvme\d+: .*(Invalid|DNR)`}},
 		{"Variants", testVariants, []string{`queue_size 128 > ctrl sqsize 32, clamping down`}},
-		{"Digests", testKernelDigests, []string{`digest`, `failed to connect queue`, `bad type returned 3$`}},
+		{"Handshake", testHandshake, []string{`digest`, `unsupported cpda`, `failed to connect queue`, `bad type returned 3$`}},
 		{"ManyNamespaces", testManyNamespaces, nil},
 		{"Multipath", testMultipath, nil},
 		{"ANA", testKernelANA, lossy},

@@ -79,14 +79,15 @@ func testVariants(t *testing.T, k *kernelHost) {
 	}
 }
 
-// testKernelDigests has the two disagree about digests.
-func testKernelDigests(t *testing.T, k *kernelHost) {
+// testHandshake has the two disagree about how to talk.
+func testHandshake(t *testing.T, k *kernelHost) {
 	for _, c := range []struct {
 		name string
 		tr   target.Transport
 		host nvmehost.ConnectConfig
 	}{
 		{"Declined", target.Transport{HeaderDigest: target.DigestDeclined}, nvmehost.ConnectConfig{HeaderDigest: true}},
+		{"Alignment", target.Transport{CPDA: 3}, nvmehost.ConnectConfig{}},
 		{"Required", target.Transport{DataDigest: target.DigestRequired}, nvmehost.ConnectConfig{}},
 	} {
 		s := k.serve(t, target.SubsystemConfig{}, c.tr)
