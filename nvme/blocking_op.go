@@ -3,6 +3,7 @@ package nvme
 import (
 	"context"
 	"errors"
+	"fmt"
 	"runtime"
 	"sync"
 	"sync/atomic"
@@ -20,6 +21,8 @@ func (c *Controller) blockingQueue(ctx context.Context) (*QueuePair, error) {
 	if qp := b.qp.Load(); qp != nil {
 		return qp, nil
 	}
+	ctx, cancel := c.fast.context(ctx)
+	defer cancel()
 	select {
 	case b.turn <- struct{}{}:
 	case <-ctx.Done():
@@ -94,7 +97,11 @@ func (ns *Namespace) do(ctx context.Context, s *syncOp) error {
 	if cancelled && (s.status.Code() == StatusAbortRequested || s.status.Code() == StatusCommandAbortedByHost) {
 		return ctxError(ctx)
 	}
-	return s.status.Err()
+	err = s.status.Err()
+	if s.status.IsPath() && ns.c.State() == StateDead {
+		err = fmt.Errorf("%w: %w", ns.c.dead(), err)
+	}
+	return err
 }
 
 func (s *syncOp) recycle() {

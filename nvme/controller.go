@@ -55,6 +55,7 @@ type Controller struct {
 	async    asyncState
 	alive    keepAlive
 	aborts   aborter
+	fast     fastFail
 }
 
 // ErrOnCore: a call that waits was made on the core it would wait for.
@@ -170,6 +171,13 @@ func (c *Controller) waitLive(ctx context.Context) error {
 			return fmt.Errorf("%w: %w", ErrNotLive, ctxError(ctx))
 		}
 	}
+}
+
+// dead says why a dead controller is dead.
+func (c *Controller) dead() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.deadError(c.err)
 }
 
 func (c *Controller) deadError(err error) error {

@@ -160,9 +160,13 @@ func (a *asyncState) notice(e AsyncEvent) error {
 		if err != nil {
 			return err
 		}
+		if moved := c.movedNamespaces(log); len(moved) > 0 {
+			err = c.refreshNamespaces(a.ctx, moved)
+		}
 		if f := c.cfg.Events.ANAChanged; f != nil {
 			a.tell(func() { f(c, log) })
 		}
+		return err
 	case NoticeDiscoveryLogChange:
 		// The log is read by whoever uses it; reading its header suffices to
 		// have the next change reported.
@@ -176,6 +180,21 @@ func (a *asyncState) notice(e AsyncEvent) error {
 		return a.clear(e)
 	}
 	return nil
+}
+
+// movedNamespaces returns those of the known namespaces that the ANA log has in
+// another group than Identify Namespace had: nothing else tells of that.
+func (c *Controller) movedNamespaces(log *ANALog) (moved []uint32) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, g := range log.Groups {
+		for _, id := range g.NSIDs {
+			if ns := c.ns[id]; ns != nil && !ns.gone.Load() && ns.ANAGroup() != g.ID {
+				moved = append(moved, id)
+			}
+		}
+	}
+	return moved
 }
 
 // namespacesChanged reads the changed namespace list, without which no further

@@ -83,13 +83,20 @@ func (c *Controller) forEachQueue(f func(q *QueuePair) error) error {
 
 // takeDown disconnects all queues. Their commands are held or fail.
 func (c *Controller) takeDown() {
+	c.takeDownIO()
+	ctx, cancel := c.bound(context.Background())
+	defer cancel()
+	c.disconnectQueue(ctx, c.admin)
+}
+
+// takeDownIO is takeDown for the I/O queues.
+func (c *Controller) takeDownIO() {
 	ctx, cancel := c.bound(context.Background())
 	defer cancel()
 	_ = c.forEachQueue(func(q *QueuePair) error {
 		c.disconnectQueue(ctx, q)
 		return nil
 	})
-	c.disconnectQueue(ctx, c.admin)
 }
 
 // goLive opens the gates, the admin queue's first.
@@ -101,6 +108,7 @@ func (c *Controller) goLive() {
 		c.async.arm()
 		c.admin.goLive()
 	})
+	c.fast.set(false)
 	c.setState(StateLive, nil)
 	for _, q := range c.ioQueues() {
 		q.p.CallAnyway(func() {

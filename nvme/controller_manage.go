@@ -91,6 +91,9 @@ func (c *Controller) recover(cause error) {
 	defer stopFast()
 	c.alive.stop(c)
 	if errors.Is(cause, errReset) {
+		// The I/O queues first: a disabled controller answers what still comes
+		// with errors that are not those of the commands.
+		c.takeDownIO()
 		c.disable()
 	}
 	c.takeDown()
@@ -155,21 +158,6 @@ func (c *Controller) attempt(n int) error {
 func permanent(err error) bool {
 	var st Status
 	return errors.As(err, &st) && st.DNR() || errors.Is(err, ErrUnsupported)
-}
-
-func (c *Controller) startFastFail() (stop func()) {
-	if c.cfg.FastIOFailTimeout < 0 {
-		return func() {}
-	}
-	t := time.AfterFunc(c.cfg.FastIOFailTimeout, func() {
-		if c.State() == StateLive {
-			return
-		}
-		for _, q := range c.ioQueues() {
-			postLater(q.p, q.setFailFast)
-		}
-	})
-	return func() { t.Stop() }
 }
 
 // giveUp declares the controller dead. Only Close remains.

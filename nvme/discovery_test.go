@@ -35,7 +35,7 @@ var network struct {
 }
 
 func init() {
-	Register("tcp", func(a Address, cfg *Config) (Transport, error) {
+	Register("rdma", func(a Address, cfg *Config) (Transport, error) {
 		network.Lock()
 		defer network.Unlock()
 		network.visits = append(network.visits, a.Traddr)
@@ -64,7 +64,7 @@ func service(entries ...DiscoveryEntry) func() *fakeDisk {
 
 func entry(t *testing.T, kind SubType, traddr, nqn string) DiscoveryEntry {
 	t.Helper()
-	e := DiscoveryEntry{TRTYPE: TRTypeTCP, ADRFAM: ADRFamIPv4, SUBTYPE: kind, ControllerID: ControllerIDDynamic}
+	e := DiscoveryEntry{TRTYPE: TRTypeRDMA, ADRFAM: ADRFamIPv4, SUBTYPE: kind, ControllerID: ControllerIDDynamic}
 	if err := errors.Join(e.SetAddress(traddr, "4420"), e.SetSubsystemNQN(nqn)); err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func TestDiscover(t *testing.T) {
 		"10.0.0.2": service(entry(t, SubTypeNVM, "10.0.2.1", disk), entry(t, SubTypeReferral, "10.0.0.1", DiscoveryNQN),
 			entry(t, SubTypeReferral, "10.0.0.2", DiscoveryNQN)), // in a circle, and itself
 	})
-	found, err := Discover(context.Background(), "trtype:tcp traddr:10.0.0.1 trsvcid:4420 hostnqn:nqn.2026-01.io.qpoll:host", nil)
+	found, err := Discover(context.Background(), "trtype:rdma traddr:10.0.0.1 trsvcid:4420 hostnqn:nqn.2026-01.io.qpoll:host", nil)
 	if err == nil || !strings.Contains(err.Error(), "no route to 10.0.0.9") {
 		t.Error(err)
 	}
@@ -97,7 +97,7 @@ func TestDiscover(t *testing.T) {
 	for _, f := range found {
 		if f.Entry.SUBTYPE == SubTypeNVM {
 			disks++
-			if f.Addr.HostNQN != "nqn.2026-01.io.qpoll:host" || f.Addr.Transport != "tcp" {
+			if f.Addr.HostNQN != "nqn.2026-01.io.qpoll:host" || f.Addr.Transport != "rdma" {
 				t.Errorf("%+v", f.Addr)
 			}
 		}
@@ -119,7 +119,7 @@ func TestDiscoverReferralChain(t *testing.T) {
 		services[fmt.Sprintf("s%d", i)] = service(entry(t, SubTypeReferral, fmt.Sprintf("s%d", i+1), DiscoveryNQN))
 	}
 	setNetwork(services)
-	found, err := Discover(context.Background(), "trtype:tcp traddr:s0 trsvcid:4420", nil)
+	found, err := Discover(context.Background(), "trtype:rdma traddr:s0 trsvcid:4420", nil)
 	if !errors.Is(err, ErrProtocol) || len(found) != maxReferrals {
 		t.Error(len(found), err)
 	}
@@ -180,7 +180,7 @@ func TestDiscoveryLogChanges(t *testing.T) {
 func TestOpen(t *testing.T) {
 	setNetwork(map[string]func() *fakeDisk{"h": func() *fakeDisk { return newFakeDisk(512, 8) }})
 	ctx := context.Background()
-	c, err := Open(ctx, "trtype:tcp traddr:h nqn:nqn.x:1 nr_io_queues:3", nil)
+	c, err := Open(ctx, "trtype:rdma traddr:h nqn:nqn.x:1 nr_io_queues:3", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,9 +191,9 @@ func TestOpen(t *testing.T) {
 		t.Error(err)
 	}
 	for addr, want := range map[string]string{
-		"trtype:warp traddr:h":                    "have: tcp; import github.com/qpoll/qpoll/warp",
-		"trtype:tcp traddr:h nr_io_queues:x":      "nr_io_queues",
-		"trtype:tcp traddr:elsewhere nqn:nqn.x:1": "no route",
+		"trtype:warp traddr:h":                    "have: rdma, tcp; import github.com/qpoll/qpoll/warp",
+		"trtype:rdma traddr:h nr_io_queues:x":      "nr_io_queues",
+		"trtype:rdma traddr:elsewhere nqn:nqn.x:1": "no route",
 		"traddr": "not key:value",
 	} {
 		if _, err := Open(ctx, addr, nil); err == nil || !strings.Contains(err.Error(), want) {

@@ -17,7 +17,7 @@ type Config struct {
 	// for would silently not be had.
 	HeaderDigest, DataDigest bool
 	// HPDA is the alignment asked for the data of PDUs to the host, in dwords,
-	// 0's based, 0 to 31.
+	// 0's based, 0 to 31. Linux' target hangs up on any but 0.
 	HPDA uint8
 	// MaxR2T is how many R2T PDUs the controller may have outstanding per
 	// command, 1 to 128. 0: 8.

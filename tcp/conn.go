@@ -63,6 +63,7 @@ type slot struct {
 	sent     bool // the capsule was encoded
 	queued   bool // stands in conn.r2ts
 	damaged  bool // data arrived with a wrong digest
+	last     bool // a C2HData with LAST_PDU arrived
 	early    bool // completed while refs > 0: finish when they are gone
 	status   nvme.Completion
 }
@@ -76,7 +77,6 @@ type inbound struct {
 	digest uint32 // of the data so far
 	vec    int    // cursor into req.Data.Vec
 	vecOff int
-	last   bool
 	ok     bool // SUCCESS: no response capsule follows
 	ddgst  bool
 }

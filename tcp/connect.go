@@ -117,7 +117,7 @@ func (c *Config) apply(fd int, remote netip.AddrPort) error {
 func (c *conn) pollConnect() int {
 	switch c.state {
 	case connIdle:
-		return 0
+		return c.refuse()
 	case connDialling:
 		return c.pollDial()
 	}
@@ -129,6 +129,16 @@ func (c *conn) pollConnect() int {
 		work += c.flush()
 	}
 	return work
+}
+
+// refuse ends what was posted without a connection, since nothing else would.
+func (c *conn) refuse() int {
+	if c.qp.InFlight() == 0 {
+		return 0
+	}
+	c.reset()
+	c.qp.Quiesced()
+	return 1
 }
 
 func (c *conn) pollDial() int {

@@ -70,7 +70,7 @@ func declinesNoFlowControl(err error) bool {
 
 // Error implements error.
 func (e *ConnectError) Error() string {
-	s := "nvme/tcp: Connect rejected: " + e.Status.Error()
+	s := "nvme/tcp: Connect rejected: " + e.Status.ErrorFor(nvme.OpFabrics)
 	if e.Status.Code() == nvme.StatusConnectInvalidParameters {
 		s += " (" + e.Parameter.String() + ")"
 	}
@@ -129,6 +129,10 @@ func dataRange(off, n, got, want uint32) error {
 	return pdu.NewError(pdu.TypeC2HData, pdu.FESDataOutOfRange, 0, "DATAO", uint64(off), fmt.Sprintf("with %d bytes of data, the command reads %d", n, want))
 }
 
+func dataAfterLast(off uint32) error {
+	return pdu.NewError(pdu.TypeC2HData, pdu.FESSequenceError, 0, "DATAO", uint64(off), "after the last PDU of the command")
+}
+
 func badSuccess(flowControl bool) error {
 	why := "before all data was received"
 	if flowControl {
@@ -139,8 +143,8 @@ func badSuccess(flowControl bool) error {
 
 func r2tRange(off, n, wanted, have uint32) error {
 	why := fmt.Sprintf("with length %d, the command has %d bytes", n, have)
-	if off < wanted {
-		why = fmt.Sprintf("data before %d was asked for already", wanted)
+	if off != wanted {
+		why = fmt.Sprintf("data before %d was asked for so far, and no further", wanted)
 	}
 	return pdu.NewError(pdu.TypeR2T, pdu.FESDataOutOfRange, 0, "R2TO", uint64(off), why)
 }
@@ -169,12 +173,28 @@ func (c *conn) lenient(r *nvme.Request) bool {
 		}
 	}
 	if r.Data.Dir == nvme.DirIn {
-		got := c.slots[r.Index()].got
-		if r.Data.Vec == nil {
-			clear(r.Data.Buf[got:r.Data.Len])
-		}
+		clearFrom(&r.Data, c.slots[r.Index()].got)
 	}
 	return true
+}
+
+// clearFrom zeroes the memory of d from byte off of its data on.
+func clearFrom(d *nvme.Data, off uint32) {
+	if d.Vec == nil {
+		clear(d.Buf[off:d.Len])
+		return
+	}
+	skip, left := d.Off+int(off), int(d.Len-off)
+	for _, p := range d.Vec {
+		if skip >= len(p) {
+			skip -= len(p)
+			continue
+		}
+		p = p[skip:]
+		p = p[:min(len(p), left)]
+		clear(p)
+		skip, left = 0, left-len(p)
+	}
 }
 
 // dataDigestError: the data of a read is not what the controller sent. That is

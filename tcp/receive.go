@@ -129,12 +129,12 @@ func (c *conn) response(h *pdu.CapsuleResp, shape pdu.Shape) bool {
 
 // whole reports whether a command that succeeded has moved all of its data. A
 // read that brought less would leave stale bytes behind; a write that took
-// less was not written.
+// less, or some of whose data is still here, was not written.
 func (c *conn) whole(r *nvme.Request, s *slot) bool {
 	if r.Data.Dir == nvme.DirIn {
 		return s.got == r.Data.Len || c.lenient(r)
 	}
-	return s.wanted == r.Data.Len && s.r2tCount == 0 || c.lenient(r)
+	return s.wanted == r.Data.Len && s.r2tCount == 0 && s.refs == 0 || c.lenient(r)
 }
 
 // complete finishes the command that c.cpl is about.
@@ -145,8 +145,8 @@ func (c *conn) complete(r *nvme.Request, s *slot) {
 	}
 	if s.refs > 0 {
 		// Its memory is still in the send queue. The controller did not need
-		// it, but the stream does.
-		s.early, s.status = true, c.cpl
+		// it, but the stream does. Nothing more may come for it.
+		s.early, s.sent, s.status = true, false, c.cpl
 		return
 	}
 	c.qp.Complete(r, &c.cpl)
@@ -165,6 +165,10 @@ func (c *conn) startData(h *pdu.C2HData, shape pdu.Shape) bool {
 	}
 	s := &c.slots[r.Index()]
 	off, n := h.DATAO(), h.DATAL()
+	if s.last {
+		c.protocolError(dataAfterLast(off), h[:])
+		return false
+	}
 	if off != s.got || n > r.Data.Len-off {
 		c.protocolError(dataRange(off, n, s.got, r.Data.Len), h[:])
 		return false
@@ -177,7 +181,8 @@ func (c *conn) startData(h *pdu.C2HData, shape pdu.Shape) bool {
 	}
 	in := &c.in
 	in.req, in.slot, in.left = r, s, n
-	in.ok, in.last, in.ddgst, in.digest = ok, flags&pdu.LastPDU != 0, shape.DDGST(), 0
+	in.ok, in.ddgst, in.digest = ok, shape.DDGST(), 0
+	s.last = flags&pdu.LastPDU != 0
 	if r.Data.Vec != nil {
 		c.seek(off)
 	}
@@ -367,7 +372,7 @@ func (c *conn) request(h *pdu.R2T, shape pdu.Shape) bool {
 	i := r.Index()
 	s := &c.slots[i]
 	off, n := h.R2TO(), h.R2TL()
-	if off < s.wanted || off > r.Data.Len || n > r.Data.Len-off {
+	if off != s.wanted || n > r.Data.Len-off {
 		c.protocolError(r2tRange(off, n, s.wanted, r.Data.Len), h[:])
 		return false
 	}

@@ -118,7 +118,9 @@ func (q *sendQueue) reset() {
 func (c *conn) Submit(r *nvme.Request) {
 	i := r.Index()
 	s := &c.slots[i]
-	*s = slot{}
+	// The tracker may still have its turn among r2ts, of a command that ended
+	// before it came. It has one turn at a time.
+	*s = slot{queued: s.queued}
 	if c.backlog.n == 0 && c.encode(r, s, i) {
 		return
 	}

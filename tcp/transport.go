@@ -36,7 +36,7 @@ type transport struct {
 	// flowControl: submission queue flow control stays on, by choice or
 	// because the controller insists.
 	flowControl atomic.Bool
-	admin       *nvme.QueuePair
+	admin       atomic.Pointer[nvme.QueuePair]
 	remotes     atomic.Pointer[[]netip.AddrPort] // what the last queue 0 connected to, first
 
 	mu        sync.Mutex
@@ -112,22 +112,24 @@ func (t *transport) Close() error {
 // Connect implements nvme.Transport: TCP connection, ICReq and ICResp, fabrics
 // Connect, all driven on the queue pair's core.
 func (t *transport) Connect(ctx context.Context, qp *nvme.QueuePair) error {
-	remotes, err := t.resolve(ctx, qp.ID() == 0)
-	if err != nil {
-		return err
-	}
 	local, err := t.source()
 	if err != nil {
 		return err
 	}
+	remotes, err := t.resolve(ctx, qp.ID() == 0, local)
+	if err != nil {
+		return err
+	}
 	if qp.ID() == 0 {
-		t.admin = qp
+		t.admin.Store(qp)
 		t.cntlid.Store(0xffff)
 		t.icd.Store(0)
 	}
 	for i, remote := range remotes {
+		asked := !t.flowControl.Load() // to do without
 		err = t.connectOne(ctx, qp, local, remote)
-		if declinesNoFlowControl(err) && !t.flowControl.Swap(true) {
+		if asked && declinesNoFlowControl(err) {
+			t.flowControl.Store(true)
 			err = t.connectOne(ctx, qp, local, remote)
 		}
 		if err == nil {
@@ -187,7 +189,7 @@ func (t *transport) Disconnect(_ context.Context, qp *nvme.QueuePair) error {
 // Property implements nvme.Transport with a fabrics Property Get.
 func (t *transport) Property(ctx context.Context, offset uint32, size int) (uint64, error) {
 	cmd := nvme.PropertyGetCommand{Offset: offset, Size: size}.Command()
-	cpl, err := t.admin.DoInternal(ctx, &cmd, nil)
+	cpl, err := t.admin.Load().DoInternal(ctx, &cmd, nil)
 	if err != nil {
 		return 0, err
 	}
@@ -200,7 +202,7 @@ func (t *transport) Property(ctx context.Context, offset uint32, size int) (uint
 // SetProperty implements nvme.Transport with a fabrics Property Set.
 func (t *transport) SetProperty(ctx context.Context, offset uint32, size int, v uint64) error {
 	cmd := nvme.PropertySetCommand{Offset: offset, Size: size, Value: v}.Command()
-	_, err := t.admin.DoInternal(ctx, &cmd, nil)
+	_, err := t.admin.Load().DoInternal(ctx, &cmd, nil)
 	return err
 }
 
@@ -221,9 +223,10 @@ func (t *transport) Limits(id *nvme.IdentifyController) nvme.Limits {
 	return nvme.Limits{MaxTransfer: 1 << 30, Fabrics: true, ControllerID: uint16(t.cntlid.Load())}
 }
 
-// resolve turns the address into a list to try in order. I/O queues go where
-// the admin queue went.
-func (t *transport) resolve(ctx context.Context, admin bool) ([]netip.AddrPort, error) {
+// resolve turns the address into a list to try in order, of the families that
+// were asked for and that the local address, if there is one, can reach. I/O
+// queues go where the admin queue went.
+func (t *transport) resolve(ctx context.Context, admin bool, local netip.AddrPort) ([]netip.AddrPort, error) {
 	if p := t.remotes.Load(); p != nil && !admin {
 		return *p, nil
 	}
@@ -246,12 +249,13 @@ func (t *transport) resolve(ctx context.Context, admin bool) ([]netip.AddrPort, 
 	}
 	var list []netip.AddrPort
 	for _, a := range all {
-		if t.addr.Family == "" || (t.addr.Family == "ipv4") == a.Addr().Is4() {
+		is4 := a.Addr().Is4()
+		if (t.addr.Family == "" || (t.addr.Family == "ipv4") == is4) && (!local.IsValid() || local.Addr().Is4() == is4) {
 			list = append(list, a)
 		}
 	}
 	if len(list) == 0 {
-		return nil, fmt.Errorf("%w: %s has no %s address", nvme.ErrAddress, host, t.addr.Family)
+		return nil, fmt.Errorf("%w: %s has no address of the family of adrfam and host_traddr", nvme.ErrAddress, host)
 	}
 	t.remotes.Store(&list)
 	return list, nil

@@ -1,0 +1,11 @@
+//go:build guest
+
+package interop
+
+import (
+	"testing"
+
+	"github.com/qpoll/qpoll/internal/testutil"
+)
+
+func TestMain(m *testing.M) { testutil.Main(m) }
