@@ -179,24 +179,38 @@ func (h *host) queue(t *testing.T, nsid uint32, p *poller.Poller) *nvme.Namespac
 	return q
 }
 
-// kernelNotes matches what the kernel's host and target, and the block layer
-// and file systems above, have to say for themselves.
-var kernelNotes = regexp.MustCompile(`nvme|nvmet|EXT4|I/O error|blk_|Buffer I/O`)
+var (
+	// kernelNotes matches what the kernel's host and target, and the block
+	// layer and file systems above, have to say for themselves.
+	kernelNotes = regexp.MustCompile(`nvme|nvmet|EXT4|I/O error|blk_|Buffer I/O`)
+	// lossNotes matches what they say of connections that end, and suspect
+	// what they say of a peer that does not keep to the protocol.
+	lossNotes = regexp.MustCompile(`^(nvme nvme\d+|nvme_tcp|nvmet|nvmet_tcp|block nvme\d+n\d+|I/O error, dev nvme\d+c\d+n\d+)\b|callbacks suppressed$`)
+	suspect   = regexp.MustCompile(`(?i)digest|mismatch|bad |invalid|unexpected|unsupported|exceeded|out of|no space|` +
+		`SUCCESS set|probably a bug|ttag|header|DNR`)
+)
+
+// expected says what the kernel of the guest may log.
+type expected struct {
+	loss  bool     // of connections that end
+	notes []string // patterns
+}
 
 // quiet fails the test for each warning or error of the guest's kernel about
-// NVMe or I/O since the last call, unless one of the patterns allows it.
-func quiet(t *testing.T, g *guest.Guest, allow ...string) {
+// NVMe or I/O since the last call, unless it was to be expected.
+func quiet(t *testing.T, g *guest.Guest, e expected) {
 	t.Helper()
 	res, err := g.Run(context.Background(), "dmesg", "-r", "-c")
 	check(t, err)
-	ok := regexp.MustCompile(strings.Join(append(allow, `^$`), "|"))
+	ok := regexp.MustCompile(strings.Join(append(e.notes, `^$`), "|"))
 	for line := range strings.Lines(string(res.Stdout)) {
 		level, msg, _ := strings.Cut(strings.TrimSpace(line), ">")
 		if len(level) != 2 || level[1] > '4' { // <5> is a notice
 			continue
 		}
 		_, msg, _ = strings.Cut(msg, "] ")
-		if kernelNotes.MatchString(msg) && !ok.MatchString(msg) {
+		lost := e.loss && lossNotes.MatchString(msg) && !suspect.MatchString(msg)
+		if kernelNotes.MatchString(msg) && !lost && !ok.MatchString(msg) {
 			t.Errorf("the guest's kernel says %q", msg)
 		}
 	}

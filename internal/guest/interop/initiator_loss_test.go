@@ -5,12 +5,14 @@ package interop
 import (
 	"context"
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
 	"github.com/qpoll/qpoll/internal/guest/nvmet"
 	"github.com/qpoll/qpoll/nvme"
 	"github.com/qpoll/qpoll/poller"
+	"github.com/qpoll/qpoll/tcp"
 )
 
 // busy is a controller with a verifying load on two queues.
@@ -23,8 +25,13 @@ type busy struct {
 // work connects to the first port of e and begins to work on its namespace 1.
 func (e *exported) work(t *testing.T, cfg nvme.Config, tolerate func(error) bool) *busy {
 	t.Helper()
+	return workAt(t, address(e.ports[0], e.sub.NQN()), cfg, tolerate)
+}
+
+func workAt(t *testing.T, addr string, cfg nvme.Config, tolerate func(error) bool) *busy {
+	t.Helper()
 	cfg.IOQueues = 3
-	b := &busy{host: e.connect(t, 0, cfg)}
+	b := &busy{host: open(t, addr, cfg)}
 	b.ns = b.namespace(t, 1)
 	models := share(2, int(b.ns.Size()), b.ns.BlockSize())
 	for i, p := range []*poller.Poller{newPoller(t, "p0"), newPoller(t, "p1")} {
@@ -103,6 +110,29 @@ func testRestart(t *testing.T, k *kernelTarget) {
 	if !errors.Is(err, nvme.ErrDead) || !errors.Is(err, nvme.StatusConnectInvalidParameters) {
 		t.Errorf("read after the subsystem has left the port: %v", err)
 	}
+}
+
+// testCuts has connections end wherever in a PDU they are, at first one by one
+// and then all of them again and again, also while they are made.
+func testCuts(t *testing.T, k *kernelTarget) {
+	e := k.export(t, onePort, nvmet.NamespaceConfig{NSID: 1, Backend: nvmet.Loop{MiB: 8}})
+	r := newRelay(t, e.ports[0].HostAddr(), server)
+	b := workAt(t, fmt.Sprintf("trtype:tcp traddr:127.0.0.1 trsvcid:%d subnqn:%s", r.port(), e.sub.NQN()),
+		nvme.Config{Retries: 255, ReconnectDelay: 20 * time.Millisecond, Transport: tcp.Config{DataDigest: true}}, nil)
+	for live := 2; live < 7; live++ {
+		r.cut()
+		b.rec.waitCount(t, nvme.StateLive, live)
+		b.progress(t)
+	}
+	r.limit(1 << 20)
+	r.cut()
+	ended := r.ended()
+	eventually(t, "many cuts", func() bool { return r.ended() > ended+40 })
+	r.limit(0)
+	for range 3 { // those that are still limited go, too
+		b.progress(t)
+	}
+	b.finish(t)
 }
 
 // notLive says whether an error is of those that commands fail with while the

@@ -3,6 +3,7 @@
 package interop
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"syscall"
@@ -53,6 +54,37 @@ func testFailover(t *testing.T, k *kernelHost) {
 		t.Error("no such queue")
 	}
 	w.progress(t)
+	w.stop(t)
+	s.sameAsHost(t, dev)
+}
+
+// testKernelCuts has connections end wherever in a PDU they are, at first one by
+// one and then all of them again and again, also while they are made.
+func testKernelCuts(t *testing.T, k *kernelHost) {
+	ctx := t.Context()
+	s := k.simple(t)
+	r := newRelay(t, s.ports[0].Addr().String(), client)
+	cfg := s.options(0, nvmehost.ConnectConfig{HeaderDigest: true, DataDigest: true})
+	cfg.Trsvcid = r.port()
+	c, err := nvmehost.Connect(ctx, k.g, cfg)
+	check(t, err)
+	t.Cleanup(func() { check(t, c.Disconnect(context.Background())) })
+	dev := s.device(t, 1)
+	w := k.work(t, dev)
+	for range 3 {
+		w.progress(t)
+		r.cut()
+		w.progress(t)
+	}
+	r.limit(1 << 20)
+	r.cut()
+	ended := r.ended()
+	eventually(t, "many cuts", func() bool { return r.ended() > ended+12 })
+	r.limit(0)
+	for range 3 {
+		w.progress(t)
+	}
+	check(t, c.WaitState(ctx, nvmehost.Live))
 	w.stop(t)
 	s.sameAsHost(t, dev)
 }

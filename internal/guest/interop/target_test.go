@@ -25,48 +25,43 @@ func TestTarget(t *testing.T) {
 		Files: map[string]string{guestioPath: guest.Build(t, "github.com/qpoll/qpoll/internal/guest/interop/guestio")},
 	})}
 	k.g.Shell(t, "dd if=/dev/urandom of=/tmp/random bs=1M count=4 2>/dev/null")
-	quiet(t, k.g)
+	quiet(t, k.g, expected{})
 	idle := k.idle(t)
-	// What the kernel says of a controller that it loses and finds again.
-	lossy := []string{
-		`^nvme nvme\d+: (starting error recovery|Reconnecting in \d+ seconds|Failed reconnect attempt \d+|` +
-			`failed to (connect socket|send request)|failed nvme_keep_alive_end_io|I/O tag \d+ .* timeout|` +
-			`Connect command failed|receive failed|Property Set error: 88|` +
-			`qid \d+: timeout draining sock|long keepalive RTT)`,
-		`^block nvme\d+n\d+: no usable path - requeuing I/O`,
-		`^I/O error, dev nvme\d+c\d+n\d+`, `callbacks suppressed$`,
-	}
+	lossy := expected{loss: true}
 	for _, c := range []struct {
-		name  string
-		run   func(*testing.T, *kernelHost)
-		allow []string // what the kernel may say
+		name     string
+		run      func(*testing.T, *kernelHost)
+		expected expected
 	}{
-		{"Connect", testKernelConnect, nil},
-		{"Discovery", testKernelDiscovery, nil},
-		{"Data", testKernelData, nil},
-		{"FileSystem", testFileSystem, nil},
-		{"File", testFileBackend, nil},
-		{"Discard", testDiscard, nil},
-		{"Admin", testKernelAdmin, []string{`^nvme\d+: .*(Invalid|DNR)`}},
-		{"Variants", testVariants, []string{`queue_size 128 > ctrl sqsize 32, clamping down`}},
-		{"Handshake", testHandshake, []string{`digest`, `unsupported cpda`, `failed to connect queue`, `bad type returned 3$`}},
-		{"ManyNamespaces", testManyNamespaces, nil},
-		{"Multipath", testMultipath, nil},
+		{"Connect", testKernelConnect, expected{}},
+		{"Discovery", testKernelDiscovery, expected{}},
+		{"Data", testKernelData, expected{}},
+		{"FileSystem", testFileSystem, expected{}},
+		{"File", testFileBackend, expected{}},
+		{"Discard", testDiscard, expected{}},
+		{"Admin", testKernelAdmin, expected{notes: []string{`^nvme\d+: .*(Invalid|DNR)`}}},
+		{"Variants", testVariants, expected{notes: []string{`queue_size 128 > ctrl sqsize 32, clamping down`}}},
+		{"Handshake", testHandshake, expected{notes: []string{
+			`digest`, `unsupported cpda`, `failed to connect queue`, `bad type returned 3$`,
+		}}},
+		{"ManyNamespaces", testManyNamespaces, expected{}},
+		{"Multipath", testMultipath, expected{}},
 		{"ANA", testKernelANA, lossy},
-		{"Namespaces", testKernelNamespaces, nil},
+		{"Namespaces", testKernelNamespaces, expected{}},
 		{"Failover", testFailover, lossy},
+		{"Cuts", testKernelCuts, lossy},
 		{"Restart", testKernelRestart, lossy},
 		{"Reset", testKernelReset, lossy},
 		{"Stall", testKernelStall, lossy},
 		{"Link", testKernelLink, lossy},
-		{"Refused", testKernelRefused, []string{
+		{"Refused", testKernelRefused, expected{notes: []string{
 			`Connect Invalid Data Parameter, subsysnqn "nqn.2014-08.org.qpoll:wrong"`,
 			`Connect for subsystem \S+ is not allowed, hostnqn: `, `failed to connect queue: 0 ret=`,
-		}},
-		{"KeepAlive", idle, nil},
+		}}},
+		{"KeepAlive", idle, expected{}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			defer quiet(t, k.g, c.allow...)
+			defer quiet(t, k.g, c.expected)
 			c.run(t, k)
 		})
 	}

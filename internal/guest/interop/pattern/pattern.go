@@ -6,6 +6,7 @@ package pattern
 import (
 	"encoding/binary"
 	"fmt"
+	"slices"
 )
 
 const mixer = 0x9e3779b97f4a7c15
@@ -72,13 +73,13 @@ type Model struct {
 	LBA   uint64 // of the first block
 	Size  int    // bytes per block
 	gen   []uint32
-	maybe []uint32 // a later write whose outcome is unknown; 0: none
+	maybe map[uint64][]uint32 // by index: later writes whose outcome is unknown
 	last  uint32
 }
 
 // NewModel returns a model of blocks that are zeros.
 func NewModel(lba, blocks uint64, size int) *Model {
-	return &Model{LBA: lba, Size: size, gen: make([]uint32, blocks), maybe: make([]uint32, blocks)}
+	return &Model{LBA: lba, Size: size, gen: make([]uint32, blocks), maybe: map[uint64][]uint32{}}
 }
 
 // Blocks returns the length of the range.
@@ -98,14 +99,16 @@ func (m *Model) Begin(b []byte, at uint64) uint32 {
 // zeros.
 func (m *Model) Wrote(at, n uint64, gen uint32) {
 	for i := at; i < at+n; i++ {
-		m.gen[i], m.maybe[i] = gen, 0
+		m.gen[i] = gen
+		delete(m.maybe, i)
 	}
 }
 
-// Lost notes that a write has failed: each block holds the old or the new.
+// Lost notes that a write has failed: until the next one that does not, each
+// block holds what it did or what was to be written.
 func (m *Model) Lost(at, n uint64, gen uint32) {
 	for i := at; i < at+n; i++ {
-		m.maybe[i] = gen
+		m.maybe[i] = append(m.maybe[i], gen)
 	}
 }
 
@@ -113,10 +116,10 @@ func (m *Model) Lost(at, n uint64, gen uint32) {
 func (m *Model) Verify(b []byte, at uint64) error {
 	for ; len(b) > 0; at, b = at+1, b[m.Size:] {
 		blk, lba := b[:m.Size], m.LBA+at
-		if Holds(blk, lba, m.gen[at]) || m.maybe[at] != 0 && Holds(blk, lba, m.maybe[at]) {
-			continue
+		holds := func(gen uint32) bool { return Holds(blk, lba, gen) }
+		if !holds(m.gen[at]) && !slices.ContainsFunc(m.maybe[at], holds) {
+			return fmt.Errorf("LBA %d holds %s, want generation %d or one of %d", lba, Describe(blk), m.gen[at], m.maybe[at])
 		}
-		return fmt.Errorf("LBA %d holds %s, want generation %d (or %d)", lba, Describe(blk), m.gen[at], m.maybe[at])
 	}
 	return nil
 }

@@ -37,8 +37,13 @@ func TestModel(t *testing.T) {
 	if m.Verify(b, 2) != nil || m.Verify(older, 2) != nil {
 		t.Error("after a failed write both the old and the new must pass")
 	}
+	third := slices.Clone(b)
+	m.Lost(2, 4, m.Begin(third, 2))
+	if m.Verify(third, 2) != nil || m.Verify(b, 2) != nil || m.Verify(older, 2) != nil {
+		t.Error("after two failed writes any of the three must pass")
+	}
 	m.Wrote(2, 4, next)
-	if m.Verify(older, 2) == nil {
+	if m.Verify(older, 2) == nil || m.Verify(third, 2) == nil {
 		t.Error("a lost write passes")
 	}
 	m.Wrote(2, 4, 0)
