@@ -26,7 +26,7 @@ func stores(t *testing.T) map[string]func() Backend {
 	return map[string]func() Backend{
 		"heap":   memory(MemoryConfig{Size: size, Heap: true}),
 		"mapped": memory(MemoryConfig{Size: size}),
-		"huge":   memory(MemoryConfig{Size: size, HugePages: true}),
+		"huge":   memory(MemoryConfig{Size: size, HugePages: true, Populate: true}),
 		"file": func() Backend {
 			f, err := NewFile(FileConfig{Path: filepath.Join(t.TempDir(), "disk"), Size: size})
 			must(t, err)
