@@ -28,8 +28,8 @@ type Config struct {
 	HostID [16]byte
 
 	// KeepAlive is the keep-alive timeout KATO; a command is sent every half
-	// of it. 0: 5 s. Negative: no keep-alive. Rounded up to the granularity
-	// the controller reports (KAS, units of 100 ms).
+	// of it. 0: 5 s. Negative: no keep-alive. The controller may round it up
+	// (KAS, units of 100 ms); beyond twice the value it is not followed.
 	KeepAlive time.Duration
 	// ReconnectDelay is the pause between attempts to reconnect. 0 or
 	// negative: 10 s.
