@@ -17,7 +17,8 @@ type Config struct {
 	// Poller runs the admin queue and the blocking calls. If nil, one
 	// unpinned adaptive poller is shared by all controllers of the process.
 	// It must be running (or stepped by another goroutine) while methods that
-	// take a context are used.
+	// take a context are used. Close the controller first: what is under way
+	// when its poller goes ends only with the controller.
 	Poller *poller.Poller
 
 	// HostNQN names this host to fabrics controllers. Empty: the contents of

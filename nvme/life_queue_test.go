@@ -379,3 +379,42 @@ func TestManyQueuesReconnect(t *testing.T) {
 		}
 	})
 }
+
+// A controller outlives its poller: what was under way ends when it is closed.
+func TestPollerClosedFirst(t *testing.T) {
+	d := newFakeDisk(512, 64)
+	p := startPoller(t)
+	ctx := context.Background()
+	c, err := NewController(ctx, d, &Config{Poller: p, QueueSize: 2, ReconnectDelay: time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ns, err := c.Namespace(ctx, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.mute()
+	var calls []chan error
+	for range 3 { // one in flight, two wait
+		calls = append(calls, outcome(func() error { _, err := ns.ReadAt(make([]byte, 512), 0); return err }))
+	}
+	eventually(t, "they wait", func() (wait bool) {
+		p.CallAnyway(func() { qp := c.blocking.qp.Load(); wait = qp != nil && len(qp.waiting) == 2 })
+		return wait
+	})
+	p.Close()
+	if _, err := ns.ReadAt(make([]byte, 512), 0); !errors.Is(err, poller.ErrClosed) {
+		t.Error(err)
+	}
+	if _, err := c.Admin(ctx, &Command{Opcode: AdminKeepAlive}, nil); !errors.Is(err, poller.ErrClosed) {
+		t.Error(err)
+	}
+	if err := await(t, outcome(func() error { return c.Close(ctx) })); err != nil {
+		t.Error(err)
+	}
+	for _, ch := range calls {
+		if err := await(t, ch); !errors.Is(err, StatusCommandAbortedByHost) && !errors.Is(err, ErrClosed) {
+			t.Error(err)
+		}
+	}
+}
