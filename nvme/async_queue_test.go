@@ -121,11 +121,7 @@ func TestEventRequestWithoutTracker(t *testing.T) {
 		if !aq.event(AsyncEvent(AsyncVendor)) || r.c.admin.Room() != 0 {
 			t.Error("no request, or room")
 		}
-		// Its tracker goes to another.
-		if !r.c.admin.PostInternal(&Command{Opcode: AdminKeepAlive}, Data{}, nil, nil) {
-			t.Error("no tracker")
-		}
-	})
+	}) // its tracker goes to one of those that wait
 	time.Sleep(20 * time.Millisecond)
 	cancel()
 	for _, ch := range calls {

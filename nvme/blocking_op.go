@@ -131,6 +131,9 @@ func (s *syncOp) submit() (full bool) {
 	return false
 }
 
+// own implements waiter.
+func (s *syncOp) own() bool { return false }
+
 func syncDone(arg any, st Status) { arg.(*syncOp).end(st, nil) }
 
 // end gives s back to its caller.

@@ -12,6 +12,7 @@ import (
 type call struct {
 	q    *QueuePair
 	ns   *Namespace
+	mine bool // the library's own
 	cmd  Command
 	data Data
 	cpl  Completion
@@ -46,7 +47,12 @@ func newCall(q *QueuePair, cmd *Command, buf []byte) (*call, error) {
 
 // submit implements waiter.
 func (k *call) submit() (full bool) {
-	err := k.q.submitRaw(&k.cmd, k.data, k.ns, callDone, k)
+	var err error
+	if k.mine {
+		err = k.q.postOwn(&k.cmd, k.data, 0, callDone, k)
+	} else {
+		err = k.q.submitRaw(&k.cmd, k.data, k.ns, callDone, k)
+	}
 	if errors.Is(err, ErrQueueFull) {
 		return true
 	}
@@ -56,6 +62,9 @@ func (k *call) submit() (full bool) {
 	}
 	return false
 }
+
+// own implements waiter.
+func (k *call) own() bool { return k.mine }
 
 func callDone(arg any, cpl *Completion) {
 	k := arg.(*call)
@@ -95,7 +104,8 @@ func ctxError(ctx context.Context) error {
 }
 
 // DoInternal posts a command as PostInternal does, on a queue that is connected,
-// and waits for it. For transports; any goroutine but the poller's.
+// and waits for it, and for a tracker if need be. For transports; any goroutine
+// but the poller's.
 func (q *QueuePair) DoInternal(ctx context.Context, cmd *Command, buf []byte) (Completion, error) {
 	if q.p.OnCore() {
 		return Completion{}, ErrOnCore
@@ -104,13 +114,19 @@ func (q *QueuePair) DoInternal(ctx context.Context, cmd *Command, buf []byte) (C
 	if err != nil {
 		return Completion{}, err
 	}
-	err = post(ctx, q.p, func() {
-		if k.err = q.postOwn(&k.cmd, k.data, 0, callDone, k); k.err != nil {
-			close(k.done)
-		}
-	})
-	if err != nil {
+	k.mine = true
+	return k.do(ctx, buf)
+}
+
+// do has k submitted and waits for it.
+func (k *call) do(ctx context.Context, buf []byte) (Completion, error) {
+	if err := post(ctx, k.q.p, func() { k.q.enter(k) }); err != nil {
 		return Completion{}, err
+	}
+	select {
+	case <-k.done:
+	case <-ctx.Done():
+		postLater(k.q.p, func() { k.q.giveUp(k) })
 	}
 	return k.wait(ctx, buf)
 }
@@ -130,15 +146,7 @@ func (c *Controller) passthrough(ctx context.Context, q *QueuePair, ns *Namespac
 		return Completion{}, err
 	}
 	k.ns = ns
-	if err := post(ctx, q.p, func() { q.enter(k) }); err != nil {
-		return Completion{}, err
-	}
-	select {
-	case <-k.done:
-	case <-ctx.Done():
-		postLater(q.p, func() { q.giveUp(k) })
-	}
-	return k.wait(ctx, buf)
+	return k.do(ctx, buf)
 }
 
 // checkTransfer refuses a transfer that no single command may carry.

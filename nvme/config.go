@@ -17,7 +17,8 @@ type Config struct {
 	// Poller runs the admin queue and the blocking calls. If nil, one
 	// unpinned adaptive poller is shared by all controllers of the process.
 	// It must be running (or stepped by another goroutine) while methods that
-	// take a context are used.
+	// take a context are used. Close the controller first: what is under way
+	// when its poller goes ends only with the controller.
 	Poller *poller.Poller
 
 	// HostNQN names this host to fabrics controllers. Empty: the contents of
@@ -28,8 +29,8 @@ type Config struct {
 	HostID [16]byte
 
 	// KeepAlive is the keep-alive timeout KATO; a command is sent every half
-	// of it. 0: 5 s. Negative: no keep-alive. Rounded up to the granularity
-	// the controller reports (KAS, units of 100 ms).
+	// of it. 0: 5 s. Negative: no keep-alive. The controller may round it up
+	// (KAS, units of 100 ms); beyond twice the value it is not followed.
 	KeepAlive time.Duration
 	// ReconnectDelay is the pause between attempts to reconnect. 0 or
 	// negative: 10 s.

@@ -191,7 +191,7 @@ func TestOpen(t *testing.T) {
 		t.Error(err)
 	}
 	for addr, want := range map[string]string{
-		"trtype:warp traddr:h":                    "have: rdma, tcp; import github.com/qpoll/qpoll/warp",
+		"trtype:warp traddr:h":                     "have: rdma, tcp; import github.com/qpoll/qpoll/warp",
 		"trtype:rdma traddr:h nr_io_queues:x":      "nr_io_queues",
 		"trtype:rdma traddr:elsewhere nqn:nqn.x:1": "no route",
 		"traddr": "not key:value",

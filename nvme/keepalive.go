@@ -17,8 +17,9 @@ type keepAlive struct {
 	cmd     Command
 }
 
-// readKeepAlive learns the timeout in force: what was asked for, rounded up to
-// the controller's unit, or what the controller says if that is shorter.
+// readKeepAlive learns the timeout in force: what the controller says, or what
+// was asked for, rounded up to the controller's unit; but at most twice what was
+// asked for, beyond which the host trusts nobody.
 func (c *Controller) readKeepAlive(ctx context.Context, id *IdentifyController) {
 	k := &c.alive
 	k.timeout = 0
@@ -26,16 +27,15 @@ func (c *Controller) readKeepAlive(ctx context.Context, id *IdentifyController) 
 	if unit == 0 || ask == 0 || !c.fabrics() {
 		return
 	}
-	k.timeout = (ask + unit - 1) / unit * unit
+	given := (ask + unit - 1) / unit * unit
 	cmd := Command{Opcode: AdminGetFeatures, CDW10: uint32(FeatKeepAliveTimer)}
 	cpl, err := c.admin.DoInternal(ctx, &cmd, nil)
 	if err != nil {
 		c.cfg.Logger.Debug("Get Features (Keep Alive Timer) rejected", "controller", c.t.Address(), "error", err)
-		return
+	} else if ms := uint32(cpl.Result); ms != 0 {
+		given = time.Duration(ms) * time.Millisecond
 	}
-	if ms := uint32(cpl.Result); ms != 0 {
-		k.timeout = min(k.timeout, time.Duration(ms)*time.Millisecond)
-	}
+	k.timeout = min(given, 2*ask)
 }
 
 // KATO returns the keep-alive timeout to ask for in Connect, rounded up to

@@ -115,12 +115,13 @@ func TestKeepAliveRounding(t *testing.T) {
 		{5 * time.Second, 10, 5000, 5 * time.Second},
 		{5*time.Second + 1, 10, 6000, 6 * time.Second},
 		{5500 * time.Millisecond, 10, 1, 6 * time.Second},
-		{5 * time.Second, 1, 0xffffffff, 5 * time.Second},
+		{5 * time.Second, 1, 0xffffffff, 10 * time.Second},
 		{5 * time.Second, 1, 2000, 2 * time.Second},
 		{5 * time.Second, 1, 0, 5 * time.Second},
 		{5 * time.Second, 0, 5000, 0},
 		{Forever, 10, 5000, 0},
-		{5 * time.Second, 0xffff, 0xffffffff, 6553500 * time.Millisecond},
+		{5 * time.Second, 0xffff, 0xffffffff, 10 * time.Second},
+		{10 * time.Second, 20, 12000, 12 * time.Second},
 	} {
 		d := newFakeDisk(512, 64)
 		d.id.KAS = tc.kas

@@ -315,3 +315,106 @@ func TestBrokenBeforeLive(t *testing.T) {
 	}
 	c.none(t)
 }
+
+// A transport that needs an admin command for each queue, as PCIe does, gets
+// them all through, however many there are and whatever users wait for.
+func TestManyQueuesReconnect(t *testing.T) {
+	const queues = 64
+	d := newFakeDisk(512, 64)
+	ctx := context.Background()
+	d.connecting = func(ctx context.Context, qp *QueuePair) error {
+		if qp.ID() == 0 {
+			return nil
+		}
+		_, err := d.queue(0).qp.DoInternal(ctx, &Command{Opcode: AdminCreateIOCQ}, nil)
+		return err
+	}
+	var most, now int
+	d.hook = func(fq *fakeQueue, rq *Request) (Status, bool) {
+		if fq.qp.ID() != 0 || rq.Cmd.Opcode != AdminCreateIOCQ {
+			return 0, true
+		}
+		now++
+		most = max(most, now)
+		fq.qp.Poller().AfterFunc(time.Millisecond, func() { // others come meanwhile
+			now--
+			fq.qp.Complete(rq, &Completion{CID: rq.Cmd.CID})
+		})
+		return 0, false
+	}
+	r := newRig(t, d, &Config{IOQueues: queues, ReconnectDelay: time.Millisecond})
+	for range queues {
+		r.queue(4)
+	}
+	hold := make(chan struct{})
+	d.mu.Lock()
+	d.disconnecting = func(qp *QueuePair) { <-hold }
+	d.mu.Unlock()
+	d.queue(0).cut(errCut)
+	var calls []chan error
+	// The admin queue is down; until the manager knows, commands are held.
+	r.on(func() {
+		for range 100 {
+			_ = r.c.admin.submitRaw(&Command{Opcode: AdminKeepAlive}, Data{}, nil, nil, nil)
+		}
+		if r.c.admin.Room() != 0 {
+			t.Error("room is left")
+		}
+	})
+	close(hold)
+	for range 10 {
+		calls = append(calls, outcome(func() error { _, err := r.c.Admin(ctx, &Command{Opcode: AdminKeepAlive}, nil); return err }))
+	}
+	for _, ch := range calls {
+		if err := await(t, ch); err != nil {
+			t.Error(err)
+		}
+	}
+	if n := len(r.c.ioQueues()); n != queues {
+		t.Error(n, "queues are left")
+	}
+	r.on(func() {
+		if most < 5 || most > r.c.admin.Size()-1 {
+			t.Error(most, "at once")
+		}
+	})
+}
+
+// A controller outlives its poller: what was under way ends when it is closed.
+func TestPollerClosedFirst(t *testing.T) {
+	d := newFakeDisk(512, 64)
+	p := startPoller(t)
+	ctx := context.Background()
+	c, err := NewController(ctx, d, &Config{Poller: p, QueueSize: 2, ReconnectDelay: time.Millisecond})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ns, err := c.Namespace(ctx, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.mute()
+	var calls []chan error
+	for range 3 { // one in flight, two wait
+		calls = append(calls, outcome(func() error { _, err := ns.ReadAt(make([]byte, 512), 0); return err }))
+	}
+	eventually(t, "they wait", func() (wait bool) {
+		p.CallAnyway(func() { qp := c.blocking.qp.Load(); wait = qp != nil && len(qp.waiting) == 2 })
+		return wait
+	})
+	p.Close()
+	if _, err := ns.ReadAt(make([]byte, 512), 0); !errors.Is(err, poller.ErrClosed) {
+		t.Error(err)
+	}
+	if _, err := c.Admin(ctx, &Command{Opcode: AdminKeepAlive}, nil); !errors.Is(err, poller.ErrClosed) {
+		t.Error(err)
+	}
+	if err := await(t, outcome(func() error { return c.Close(ctx) })); err != nil {
+		t.Error(err)
+	}
+	for _, ch := range calls {
+		if err := await(t, ch); !errors.Is(err, StatusCommandAbortedByHost) && !errors.Is(err, ErrClosed) {
+			t.Error(err)
+		}
+	}
+}

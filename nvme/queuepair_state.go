@@ -50,6 +50,7 @@ func (q *QueuePair) Quiesced() {
 	slices.SortFunc(q.held, q.bySeq)
 	slices.SortFunc(failed, q.bySeq)
 	q.abort(failed, StatusCommandAbortedByHost)
+	q.admit() // the library's own commands fail now
 	if q.failFast = q.failFast || q.cold.failNext; q.failFast {
 		q.failHeld(StatusHostPathError)
 	}

@@ -16,21 +16,30 @@ type waiter interface {
 	// full, and nothing has happened; else its caller has been told, or will
 	// be by a completion.
 	submit() (full bool)
+	// own tells whether the command is the library's own: it may use the
+	// trackers kept for that, and goes before those of users.
+	own() bool
 }
 
 // enter submits w now, or when its turn has come.
 func (q *QueuePair) enter(w waiter) {
-	if len(q.waiting) > 0 || w.submit() {
-		q.waiting = append(q.waiting, w)
+	at := len(q.waiting)
+	if w.own() {
+		if at = slices.IndexFunc(q.waiting, func(w waiter) bool { return !w.own() }); at < 0 {
+			at = len(q.waiting)
+		}
+	}
+	if at > 0 || w.submit() {
+		q.waiting = slices.Insert(q.waiting, at, w)
 	}
 }
 
 // admit lets waiters in while there is room. On a queue that takes no commands
 // they all learn why.
 func (q *QueuePair) admit() {
-	for len(q.waiting) > 0 && (q.Room() > 0 || q.accepts() != nil) {
+	for len(q.waiting) > 0 {
 		w := q.waiting[0]
-		if w.submit() {
+		if !w.own() && q.Room() == 0 && q.accepts() == nil || w.submit() {
 			return
 		}
 		q.waiting = slices.Delete(q.waiting, 0, 1)
