@@ -45,6 +45,8 @@ type Controller struct {
 	lost     chan error      // tokens for the manager
 	life     context.Context // ends with Close
 	end      context.CancelCauseFunc
+	polite   context.Context // ends when there is no time for a shutdown notification
+	hurry    context.CancelFunc
 	done     chan struct{}  // the manager has ended
 	users    sync.WaitGroup // see use
 	property chan struct{}  // holds one: the right to access a property
@@ -66,6 +68,7 @@ func openController(ctx context.Context, t Transport, cfg Config) (*Controller, 
 		changed: make(chan struct{}), lost: make(chan error, 1), done: make(chan struct{}),
 	}
 	c.life, c.end = context.WithCancelCause(context.Background())
+	c.polite, c.hurry = context.WithCancel(context.Background())
 	c.blocking.turn, c.property = make(chan struct{}, 1), make(chan struct{}, 1)
 	if c.p == nil {
 		p, err := acquireSharedPoller()
@@ -101,6 +104,7 @@ func openController(ctx context.Context, t Transport, cfg Config) (*Controller, 
 // abandon gives back what a controller holds that never came up, or went.
 func (c *Controller) abandon() {
 	c.end(ErrClosed)
+	c.hurry()
 	c.t.Close()
 	if c.shared {
 		releaseSharedPoller()
@@ -249,8 +253,9 @@ func (c *Controller) opError(op string, queue int, err error) error {
 
 // Close takes the controller down in order: I/O queues first, whose
 // outstanding commands complete with StatusCommandAbortedByHost, then a normal
-// shutdown notification, then the admin queue. It returns when all is quiet;
-// ctx bounds the politeness, not the cleaning up. Idempotent.
+// shutdown notification, then the admin queue. It returns when all is quiet. If
+// ctx ends first, the notification is given up and Close returns; the rest goes
+// on without it, and another Close waits for that. Idempotent.
 func (c *Controller) Close(ctx context.Context) error {
 	if c.onCore() {
 		return ErrOnCore
@@ -262,6 +267,7 @@ func (c *Controller) Close(ctx context.Context) error {
 	case <-c.done:
 		return nil
 	case <-ctx.Done():
-		return c.opError("close", -1, context.Cause(ctx))
+		c.hurry()
+		return c.opError("close", -1, ctxError(ctx))
 	}
 }

@@ -74,5 +74,10 @@ func (c *Controller) commandOverdue(q *QueuePair, cid uint16, age int64) {
 		return
 	}
 	// Those that the controller's limit has no room for are left to the reset.
-	postLater(c.p, func() { c.abort(q, cid, false) })
+	epoch := c.association()
+	postLater(c.p, func() {
+		if c.association() == epoch {
+			c.abort(q, cid, false)
+		}
+	})
 }

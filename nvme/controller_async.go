@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/binary"
 	"errors"
-	"fmt"
 	"time"
 )
 
@@ -223,52 +222,4 @@ func (a *asyncState) namespacesChanged() error {
 		a.tell(func() { f(c, list) })
 	}
 	return err
-}
-
-// ReadANALog reads and parses the Asymmetric Namespace Access log page whole,
-// in pieces as large as one command may move, and again if it changed between
-// the pieces.
-func (c *Controller) ReadANALog(ctx context.Context) (*ANALog, error) {
-	log, err := c.readANALog(ctx)
-	return log, c.opError("read ANA log", 0, err)
-}
-
-// maxANALog bounds what a hostile controller can make the host read.
-const maxANALog = 16 << 20
-
-func (c *Controller) readANALog(ctx context.Context) (*ANALog, error) {
-	id := c.id.Load()
-	if !id.ReportsANA() {
-		return nil, fmt.Errorf("%w: asymmetric namespace access", ErrUnsupported)
-	}
-	size := min(ANALogSize(id.NANAGRPID, id.MaxNamespaces()), maxANALog)
-	for range 8 {
-		buf := make([]byte, size)
-		if err := c.LogPage(ctx, LogANA, buf, LogOptions{}); err != nil {
-			return nil, err
-		}
-		log := new(ANALog)
-		if err := log.UnmarshalBinary(buf); err != nil {
-			return nil, err
-		}
-		if size <= uint64(c.chunk()) {
-			return log, nil
-		}
-		var head [anaHeaderSize]byte
-		if err := c.LogPage(ctx, LogANA, head[:], LogOptions{}); err != nil {
-			return nil, err
-		}
-		if binary.LittleEndian.Uint64(head[:]) == log.ChangeCount {
-			return log, nil
-		}
-	}
-	return nil, fmt.Errorf("%w: the ANA log changes faster than it can be read", ErrProtocol)
-}
-
-// chunk returns how many bytes of a log page are read at once.
-func (c *Controller) chunk() uint32 {
-	if m := c.MaxTransfer(); m != 0 {
-		return min(m&^3, 1<<20)
-	}
-	return 1 << 20
 }

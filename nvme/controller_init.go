@@ -214,13 +214,13 @@ func (c *Controller) disable() {
 }
 
 // notifyShutdown performs a normal shutdown (Base Specification 3.6), within
-// RTD3E or five seconds.
+// RTD3E or five seconds, or until whoever closes the controller is in haste.
 func (c *Controller) notifyShutdown() {
 	limit := 5 * time.Second
 	if d := c.id.Load().ShutdownTime(); d != 0 {
 		limit = min(d, 30*time.Second)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	ctx, cancel := context.WithTimeout(c.polite, limit)
 	defer cancel()
 	cc, err := c.t.Property(ctx, RegCC, 4)
 	if err != nil {
@@ -230,8 +230,8 @@ func (c *Controller) notifyShutdown() {
 		return
 	}
 	for {
-		v, err := c.t.Property(ctx, RegCSTS, 4)
-		if err != nil || CSTS(v).SHST() == CSTSSHSTComplete || CSTS(v).CFS() {
+		st, err := c.status(ctx)
+		if err != nil || st.SHST() == CSTSSHSTComplete || st.CFS() {
 			return
 		}
 		if sleep(ctx, 5*time.Millisecond) != nil {

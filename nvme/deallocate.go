@@ -25,12 +25,9 @@ func (q *NamespaceQueue) Deallocate(ranges []DSMRange, done Done, arg any) error
 		}
 	}
 	qp := q.qp
-	if err := qp.accepts(); err != nil {
+	o, err := qp.takeOp()
+	if err != nil {
 		return err
-	}
-	o := qp.takeOp()
-	if o == nil {
-		return ErrQueueFull
 	}
 	if o.scratch == nil {
 		o.scratch = make([]byte, MaxDSMRanges*dsmRangeBytes)
@@ -72,12 +69,10 @@ func (q *QueuePair) issueRanges(o *op) bool {
 			o.left--
 		}
 	}
-	cid := r.Cmd.CID
-	r.Cmd = o.cmd
-	r.Cmd.CID = cid
-	r.Cmd.CDW10 = uint32(n - 1)
-	r.Data = Data{Buf: o.scratch[:n*dsmRangeBytes], Len: uint32(n * dsmRangeBytes), Dir: DirOut}
-	r.op, r.ns = o, o.ns
+	c := r.command(o.cmd.Opcode, o.cmd.NSID)
+	c.CDW10, c.CDW11 = uint32(n-1), o.cmd.CDW11
+	r.buffer(o.scratch[:n*dsmRangeBytes], uint32(n*dsmRangeBytes), DirOut)
+	r.piece(o)
 	r.flags = reqReplay
 	o.pending++
 	q.submit(r)

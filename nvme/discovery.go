@@ -6,8 +6,8 @@ import (
 	"net"
 )
 
-// maxDiscoveryRecords bounds what a hostile discovery controller can make the
-// host read: 64 MiB.
+// maxDiscoveryRecords bounds what hostile discovery controllers can make the
+// host read and keep, all of those that Discover visits together: 64 MiB.
 const maxDiscoveryRecords = 1 << 16
 
 // DiscoveryLog reads the discovery log page of a discovery controller whole,
@@ -42,6 +42,13 @@ func (c *Controller) readDiscoveryLog(ctx context.Context) (*DiscoveryLog, error
 		buf := make([]byte, size)
 		if err := c.LogPage(ctx, LogDiscovery, buf, LogOptions{RAE: true}); err != nil {
 			return nil, err
+		}
+		was := h
+		if err := h.UnmarshalBinary(buf); err != nil {
+			return nil, err
+		}
+		if h.GENCTR != was.GENCTR || h.NUMREC != was.NUMREC {
+			continue // it has changed already, and may be longer
 		}
 		log := new(DiscoveryLog)
 		if err := log.UnmarshalBinary(buf); err != nil {
@@ -113,6 +120,9 @@ func Discover(ctx context.Context, addr string, cfg *Config) ([]Discovered, erro
 				first = err
 			}
 			continue
+		}
+		if len(found)+len(log.Entries) > maxDiscoveryRecords {
+			return found, fmt.Errorf("%w: more than %d discovery log entries", ErrProtocol, maxDiscoveryRecords)
 		}
 		for _, e := range log.Entries {
 			to, err := e.Address()

@@ -6,10 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"testing"
+	"sync/atomic"
 	"time"
-
-	"github.com/qpoll/qpoll/poller"
 )
 
 // fakeDisk is a Transport to a controller in memory. Every answer passes
@@ -61,8 +59,10 @@ type fakeQueue struct {
 	silent []*Request
 	up     bool
 	cpl    Completion
-	conn   int    // counts connections
-	seq    uint64 // of the last command on this connection, plus one
+	conn   int          // counts connections
+	quiet  atomic.Int64 // nothing arrives before this time
+	held   atomic.Int32 // commands that wait for that
+	seq    uint64       // of the last command on this connection, plus one
 }
 
 func newFakeDisk(block, blocks int) *fakeDisk {
@@ -228,7 +228,11 @@ func (q *fakeQueue) Submit(r *Request) {
 
 func (q *fakeQueue) Arm(int64) (int, int16, int64, bool) { return -1, 0, 0, len(q.posted) == 0 }
 
-func (q *fakeQueue) Poll(int64) int {
+func (q *fakeQueue) Poll(now int64) int {
+	if now < q.quiet.Load() {
+		q.held.Store(int32(len(q.posted)))
+		return 0
+	}
 	list := q.posted
 	q.posted = nil
 	for _, r := range list {
@@ -412,87 +416,5 @@ func (q *fakeQueue) abort(sqid, cid uint16) {
 			})
 			return
 		}
-	}
-}
-
-// rig is a controller on a fakeDisk, with a running poller of its own.
-type rig struct {
-	t  *testing.T
-	d  *fakeDisk
-	p  *poller.Poller
-	c  *Controller
-	ns *Namespace
-}
-
-func newRig(t *testing.T, d *fakeDisk, cfg *Config) *rig {
-	t.Helper()
-	p, err := poller.New(poller.Config{Unpinned: true, Idle: poller.Adaptive})
-	if err == nil {
-		err = p.Start()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { p.Close() })
-	if cfg == nil {
-		cfg = &Config{}
-	}
-	cfg.Poller = p
-	ctx := context.Background()
-	c, err := NewController(ctx, d, cfg)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := c.Close(context.Background()); err != nil {
-			t.Error(err)
-		}
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		if len(d.misused) > 0 {
-			t.Errorf("the transport was used after it was closed: %v", d.misused)
-		}
-	})
-	ns, err := c.Namespace(ctx, 1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return &rig{t, d, p, c, ns}
-}
-
-func (r *rig) queue(size int) *NamespaceQueue {
-	r.t.Helper()
-	q, err := r.ns.Queue(context.Background(), r.p, QueueConfig{Size: size})
-	if err != nil {
-		r.t.Fatal(err)
-	}
-	return q
-}
-
-// on runs f on the core.
-func (r *rig) on(f func()) { r.p.CallAnyway(f) }
-
-// collect is a Done that gathers statuses; its channel holds each once.
-type collect struct{ ch chan Status }
-
-func newCollect() *collect { return &collect{make(chan Status, 4096)} }
-
-func collectDone(arg any, st Status) { arg.(*collect).ch <- st }
-
-func (c *collect) wait(t *testing.T) Status {
-	t.Helper()
-	select {
-	case st := <-c.ch:
-		return st
-	case <-time.After(20 * time.Second):
-		t.Fatal("no completion")
-		return 0
-	}
-}
-
-func (c *collect) none(t *testing.T) {
-	t.Helper()
-	if len(c.ch) != 0 {
-		t.Fatalf("%d completions too many", len(c.ch))
 	}
 }

@@ -69,7 +69,7 @@ func (c *Controller) startFastFail() (stop func()) {
 			c.fast.set(false)
 		}
 		for _, q := range c.ioQueues() {
-			_ = q.p.Post(q.setFailFast)
+			postLater(q.p, q.setFailFast)
 		}
 	})
 	return func() {

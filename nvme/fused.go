@@ -31,9 +31,9 @@ func (q *NamespaceQueue) CompareAndWrite(compare, write []byte, lba uint64, bloc
 	if qp.Room() < 2 {
 		return ErrQueueFull
 	}
-	o := qp.takeOp()
-	if o == nil {
-		return ErrQueueFull
+	o, err := qp.takeOp()
+	if err != nil {
+		return err
 	}
 	o.done, o.arg, o.ns, o.left, o.pending = done, arg, q.ns, 0, 2
 	for _, half := range [2]struct {
@@ -42,10 +42,11 @@ func (q *NamespaceQueue) CompareAndWrite(compare, write []byte, lba uint64, bloc
 		buf  []byte
 	}{{OpCompare, FlagFuseFirst, compare}, {OpWrite, FlagFuseSecond, write}} {
 		r := qp.take()
-		r.Cmd = Command{Opcode: half.op, Flags: half.fuse, CID: r.Cmd.CID, NSID: g.nsid}
-		r.Cmd.setRange(lba, blocks)
-		r.Data = Data{Buf: half.buf, Len: uint32(size), Dir: DirOut}
-		r.op, r.ns = o, q.ns
+		c := r.command(half.op, g.nsid)
+		c.Flags = half.fuse
+		c.setRange(lba, blocks)
+		r.buffer(half.buf, uint32(size), DirOut)
+		r.piece(o)
 		qp.submit(r)
 	}
 	return nil

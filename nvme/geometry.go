@@ -29,6 +29,16 @@ type geometry struct {
 // size returns the size in bytes.
 func (g *geometry) size() int64 { return int64(g.blocks * uint64(g.xfer)) }
 
+// crosses tells whether blocks at lba reach across a multiple of the boundary,
+// which is not 0.
+func (g *geometry) crosses(lba uint64, blocks uint32) bool {
+	if b := uint64(g.boundary); b&(b-1) != 0 {
+		return lba%b+uint64(blocks) > b
+	} else {
+		return lba&(b-1)+uint64(blocks) > b
+	}
+}
+
 // maxNLB is the most blocks that the 16-bit field NLB can ask for.
 const maxNLB = 1 << 16
 

@@ -4,8 +4,6 @@ import (
 	"context"
 	"fmt"
 	"time"
-
-	"github.com/qpoll/qpoll/poller"
 )
 
 // keepAlive sends Keep Alive commands at half the timeout (Base Specification
@@ -14,20 +12,21 @@ import (
 // of it runs on the admin queue's core.
 type keepAlive struct {
 	timeout time.Duration // KATO in force; 0: none
-	timer   *poller.Timer
+	watch   *watch
 	sent    int64 // poller clock of the command outstanding, 0 if none
 	cmd     Command
 }
 
-// readKeepAlive learns the timeout in force. The controller may have rounded
-// it; one that rejects the question keeps what was asked for.
+// readKeepAlive learns the timeout in force: what was asked for, rounded up to
+// the controller's unit, or what the controller says if that is shorter.
 func (c *Controller) readKeepAlive(ctx context.Context, id *IdentifyController) {
 	k := &c.alive
 	k.timeout = 0
-	if id.KAS == 0 || !c.fabrics() || c.cfg.KeepAlive < 0 {
+	unit, ask := id.KeepAliveGranularity(), c.cfg.KATO()
+	if unit == 0 || ask == 0 || !c.fabrics() {
 		return
 	}
-	k.timeout = c.cfg.KATO()
+	k.timeout = (ask + unit - 1) / unit * unit
 	cmd := Command{Opcode: AdminGetFeatures, CDW10: uint32(FeatKeepAliveTimer)}
 	cpl, err := c.admin.DoInternal(ctx, &cmd, nil)
 	if err != nil {
@@ -35,7 +34,7 @@ func (c *Controller) readKeepAlive(ctx context.Context, id *IdentifyController) 
 		return
 	}
 	if ms := uint32(cpl.Result); ms != 0 {
-		k.timeout = time.Duration(ms) * time.Millisecond
+		k.timeout = min(k.timeout, time.Duration(ms)*time.Millisecond)
 	}
 }
 
@@ -51,25 +50,15 @@ func (c *Config) KATO() time.Duration {
 
 func (k *keepAlive) start(c *Controller) {
 	k.sent = 0
-	if k.timeout == 0 {
-		return
+	if k.timeout > 0 {
+		k.watch = newWatch(c.p, max(k.timeout/2, 10*time.Millisecond), func() { k.tick(c) })
 	}
-	every := max(k.timeout/2, 10*time.Millisecond)
-	k.timer = c.p.AfterFunc(every, func() {
-		if k.timer == nil {
-			return
-		}
-		k.tick(c)
-		if k.timer != nil {
-			k.timer.Reset(every)
-		}
-	})
 }
 
 func (k *keepAlive) tick(c *Controller) {
 	if k.sent != 0 {
 		if age := c.p.Now() - k.sent; age >= int64(k.timeout) {
-			k.timer = nil
+			k.watch.stop()
 			c.admin.Lost(fmt.Errorf("%w: no answer to Keep Alive within %v", ErrTimeout, k.timeout))
 		}
 		return
@@ -91,9 +80,7 @@ func keepAliveDone(arg any, cpl *Completion) {
 // stop ends it; from any goroutine but the core's.
 func (k *keepAlive) stop(c *Controller) {
 	c.p.CallAnyway(func() {
-		if k.timer != nil {
-			k.timer.Stop()
-			k.timer = nil
-		}
+		k.watch.stop()
+		k.watch = nil
 	})
 }

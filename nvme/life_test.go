@@ -10,20 +10,6 @@ import (
 	"github.com/qpoll/qpoll/poller"
 )
 
-// startPoller returns a running poller.
-func startPoller(t *testing.T) *poller.Poller {
-	t.Helper()
-	p, err := poller.New(poller.Config{Unpinned: true, Idle: poller.Adaptive})
-	if err == nil {
-		err = p.Start()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { p.Close() })
-	return p
-}
-
 // An open that fails leaves nothing running.
 func TestOpenFailures(t *testing.T) {
 	p, closed := startPoller(t), startPoller(t)

@@ -2,6 +2,7 @@ package nvme
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sync/atomic"
 
@@ -129,6 +130,11 @@ func (ns *Namespace) MaxBlocks() uint32 { return ns.geo.Load().oneCommand }
 // Shared reports whether other controllers may have the namespace, too (NMIC).
 func (ns *Namespace) Shared() bool { return ns.info.Load().NMIC&NMICShared != 0 }
 
+// ReadOnly reports whether the namespace is write protected as a whole
+// (NSATTR), as last read. Writes are sent all the same, and complete with what
+// the controller says, usually StatusNamespaceWriteProtected.
+func (ns *Namespace) ReadOnly() bool { return ns.info.Load().NSATTR&NSATTRWriteProtected != 0 }
+
 // ANAGroup returns the ANA group identifier, 0 where there is none.
 func (ns *Namespace) ANAGroup() uint32 { return ns.info.Load().ANAGRPID }
 
@@ -154,7 +160,11 @@ func (ns *Namespace) Queue(ctx context.Context, p *poller.Poller, cfg QueueConfi
 	if err != nil {
 		return nil, err
 	}
-	return qp.Bind(ns)
+	q, err := qp.Bind(ns)
+	if err != nil { // it left meanwhile
+		return nil, errors.Join(err, qp.Close(ctx))
+	}
+	return q, nil
 }
 
 // Passthrough sends one raw I/O command from any goroutine and waits for it, as

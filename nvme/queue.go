@@ -91,36 +91,37 @@ func (q *NamespaceQueue) Room() int { return q.qp.Room() }
 
 // Read implements Queue.
 func (q *NamespaceQueue) Read(buf []byte, lba uint64, blocks uint32, done Done, arg any) error {
-	return q.rw(OpRead, DirIn, buf, lba, blocks, done, arg)
+	return q.rw(OpRead, buf, lba, blocks, done, arg)
 }
 
 // Write implements Queue.
 func (q *NamespaceQueue) Write(buf []byte, lba uint64, blocks uint32, done Done, arg any) error {
-	return q.rw(OpWrite, DirOut, buf, lba, blocks, done, arg)
+	return q.rw(OpWrite, buf, lba, blocks, done, arg)
 }
 
-// rw is the fast path: one contiguous buffer, one command, no options. What
-// does not fit goes the general way.
-func (q *NamespaceQueue) rw(o Opcode, dir Direction, buf []byte, lba uint64, blocks uint32, done Done, arg any) error {
+// rw is the fast path: one contiguous buffer, one command, no options, a live
+// queue with room. All else goes the general way. It calls nothing but the
+// transport, which saves it from keeping its arguments.
+func (q *NamespaceQueue) rw(o Opcode, buf []byte, lba uint64, blocks uint32, done Done, arg any) error {
 	g := q.ns.geo.Load()
 	qp := q.qp
 	size := uint64(blocks) * uint64(g.xfer)
+	n := len(qp.free)
 	if blocks-1 >= g.oneCommand || lba >= g.blocks || uint64(blocks) > g.blocks-lba || uint64(len(buf)) != size ||
-		g.boundary != 0 && lba%uint64(g.boundary)+uint64(blocks) > uint64(g.boundary) {
+		g.boundary != 0 && g.crosses(lba, blocks) || qp.state != queueLive || uint(n) <= qp.reserve {
 		return q.Issue(&IO{Op: o, LBA: lba, Blocks: uint64(blocks), Buf: buf, Done: done, Arg: arg})
 	}
-	if err := qp.accepts(); err != nil {
-		return err
-	}
-	r := qp.take()
-	if r == nil {
-		return ErrQueueFull
-	}
-	r.Cmd = Command{Opcode: o, CID: r.Cmd.CID, NSID: g.nsid, CDW10: uint32(lba), CDW11: uint32(lba >> 32), CDW12: blocks - 1}
-	r.Data = Data{Buf: buf, Len: uint32(size), Dir: dir}
-	r.done, r.arg, r.ns = done, arg, q.ns
+	r := &qp.reqs[qp.free[n-1]]
+	qp.free = qp.free[:n-1]
+	r.done, r.arg, r.ns, r.Data.Buf = done, arg, q.ns, buf
+	r.Data.Len, r.Data.Dir = uint32(size), o.Direction()
+	c := r.command(o, g.nsid)
+	c.CDW10, c.CDW11, c.CDW12 = uint32(lba), uint32(lba>>32), blocks-1
 	r.flags = reqReplay
-	qp.submit(r)
+	r.seq = qp.seq
+	qp.seq++
+	r.submitted = qp.p.Now()
+	qp.post(r)
 	return nil
 }
 
@@ -159,7 +160,7 @@ func (q *NamespaceQueue) Flush(done Done, arg any) error {
 	if err != nil {
 		return err
 	}
-	r.Cmd = Command{Opcode: OpFlush, CID: r.Cmd.CID, NSID: q.ns.id}
+	r.command(OpFlush, q.ns.id)
 	r.done, r.arg, r.ns = done, arg, q.ns
 	r.flags = reqReplay
 	qp.submit(r)

@@ -28,8 +28,8 @@ type QueuePair struct {
 	stalled  opList   // split transfers that wait for a tracker
 	waiting  []waiter // submissions of other goroutines that do
 	seq      uint64
-	inflight int // posted
-	reserve  int // trackers that only internal commands may take
+	inflight int  // posted
+	reserve  uint // trackers that only internal commands may take
 	mask     uint16
 	step     uint16 // added to a CID to give it a new generation
 	state    queueState
@@ -66,7 +66,7 @@ func (q *QueuePair) Poller() *poller.Poller { return q.p }
 func (q *QueuePair) InFlight() int { return q.inflight }
 
 // Room returns the number of commands that can be submitted now.
-func (q *QueuePair) Room() int { return max(0, len(q.free)-q.reserve) }
+func (q *QueuePair) Room() int { return max(0, len(q.free)-int(q.reserve)) }
 
 // Live reports whether commands go out at once, as opposed to being held for
 // a reconnect.
@@ -88,7 +88,7 @@ func (q *QueuePair) Poll(now int64) int {
 // take pops a free tracker for a user's command, or returns nil.
 func (q *QueuePair) take() *Request {
 	n := len(q.free)
-	if n <= q.reserve {
+	if uint(n) <= q.reserve {
 		return nil
 	}
 	r := &q.reqs[q.free[n-1]]
@@ -100,17 +100,16 @@ func (q *QueuePair) take() *Request {
 // release gives a tracker back, with a command identifier of a new
 // generation: a late or duplicate completion no longer finds it.
 func (q *QueuePair) release(r *Request) {
-	r.state = reqFree
-	r.flags = 0
-	r.retries = 0
+	r.state, r.flags, r.retries = reqFree, 0, 0
 	r.Cmd.CID += q.step
 	if r.Cmd.CID == 0xffff {
 		r.Cmd.CID += q.step // FFFFh means "no command" in the error log
 	}
 	r.Data = Data{}
-	r.done, r.cdone, r.arg = nil, nil, nil
-	r.op, r.ns = nil, nil
-	q.free = append(q.free, r.index)
+	r.done, r.cdone, r.arg, r.ns = nil, nil, nil, nil
+	n := len(q.free)
+	q.free = q.free[:n+1]
+	q.free[n] = r.index
 }
 
 // submit sends or holds a filled tracker. The caller checked that the queue
@@ -165,23 +164,30 @@ func (q *QueuePair) Complete(r *Request, cpl *Completion) {
 	q.finish(r, cpl)
 }
 
-// finish releases r first, so that its owner's callback finds a free tracker.
+// finish releases r first, so that its owner's callback finds a free tracker;
+// but those who wait for one have the first choice.
 func (q *QueuePair) finish(r *Request, cpl *Completion) {
 	q.completed++
-	if cpl.StatusPhase>>1 != 0 {
+	if !cpl.Status().OK() {
 		q.errors++
 	}
-	done, cdone, arg, o := r.done, r.cdone, r.arg, r.op
+	done, cdone, arg := r.done, r.cdone, r.arg
 	q.release(r)
-	if q.stalled.head != nil {
-		q.resume()
-	}
-	if len(q.waiting) != 0 {
-		q.admit()
-	}
 	switch {
-	case o != nil:
-		q.opPart(o, cpl.Status())
+	case q.stalled.head != nil || len(q.waiting) != 0:
+		q.passOn(done, cdone, arg, cpl)
+	case done != nil:
+		done(arg, cpl.Status())
+	case cdone != nil:
+		cdone(arg, cpl)
+	}
+}
+
+// passOn is the end of finish on a queue for whose trackers others wait.
+func (q *QueuePair) passOn(done Done, cdone CommandDone, arg any, cpl *Completion) {
+	q.resume()
+	q.admit()
+	switch {
 	case done != nil:
 		done(arg, cpl.Status())
 	case cdone != nil:

@@ -144,7 +144,9 @@ func TestNamespaceGeometry(t *testing.T) {
 		want   error
 		check  func(ns *Namespace) bool
 	}{
-		"plain":              {func(d *fakeDisk) {}, nil, func(ns *Namespace) bool { return ns.BlockSize() == 512 && ns.MaxBlocks() == 1<<16 }},
+		"plain": {func(d *fakeDisk) {}, nil, func(ns *Namespace) bool {
+			return ns.BlockSize() == 512 && ns.MaxBlocks() == 1<<16 && !ns.ReadOnly()
+		}},
 		"no size":            {func(d *fakeDisk) { d.ns.NSZE = 0 }, ErrNoNamespace, nil},
 		"largest NSZE":       {func(d *fakeDisk) { d.ns.NSZE = ^uint64(0) }, ErrProtocol, nil},
 		"one block too many": {func(d *fakeDisk) { d.ns.NSZE = 1 << 54 }, ErrProtocol, nil},
@@ -165,7 +167,8 @@ func TestNamespaceGeometry(t *testing.T) {
 		"extended metadata": {func(d *fakeDisk) { d.ns.LBAF[0].MS, d.ns.FLBAS, d.id.MDTS = 8, 1<<4, 1 }, nil, func(ns *Namespace) bool {
 			return ns.BlockSize() == 520 && ns.MaxBlocks() == 8192/520
 		}},
-		"NOIOB 1": {func(d *fakeDisk) { d.ns.NOIOB = 1 }, nil, func(ns *Namespace) bool { return ns.geo.Load().boundary == 1 }},
+		"read only": {func(d *fakeDisk) { d.ns.NSATTR = NSATTRWriteProtected }, nil, func(ns *Namespace) bool { return ns.ReadOnly() }},
+		"NOIOB 1":   {func(d *fakeDisk) { d.ns.NOIOB = 1 }, nil, func(ns *Namespace) bool { return ns.geo.Load().boundary == 1 }},
 		"limits, no ONCS": {func(d *fakeDisk) {
 			d.id.ONCS, d.nvm = 0, &IdentifyControllerNVM{WZSL: 1, VSL: 2, DMRL: 3}
 		}, nil, func(ns *Namespace) bool {

@@ -51,8 +51,7 @@ type Request struct {
 
 	done  Done
 	cdone CommandDone
-	arg   any
-	op    *op // set when this is one piece of a split transfer
+	arg   any // *op with pieceDone: one piece of a split transfer
 	ns    *Namespace
 
 	submitted int64  // poller clock, ns
@@ -69,3 +68,21 @@ func (r *Request) Index() int { return int(r.index) }
 
 // Submitted returns the poller clock at submission, in nanoseconds.
 func (r *Request) Submitted() int64 { return r.submitted }
+
+// command begins a command and keeps its identifier. Fields are set in place,
+// here and by those who fill in the rest: a value put together elsewhere would
+// be copied by loads that are wider than the stores before them, which wait for
+// those to reach the cache.
+func (r *Request) command(o Opcode, nsid uint32) *Command {
+	c := &r.Cmd
+	cid := c.CID
+	*c = Command{}
+	c.Opcode, c.CID, c.NSID = o, cid, nsid
+	return c
+}
+
+// buffer sets r's data, which release has cleared, to one buffer.
+func (r *Request) buffer(b []byte, n uint32, dir Direction) {
+	d := &r.Data
+	d.Buf, d.Len, d.Dir = b, n, dir
+}

@@ -81,28 +81,26 @@ func (q *NamespaceQueue) Issue(io *IO) error {
 		return err
 	}
 	qp := q.qp
-	if err := qp.accepts(); err != nil {
-		return err
-	}
-	cmd := Command{Opcode: io.Op, NSID: g.nsid, CDW12: io.control(), CDW13: uint32(io.DSM)}
-	if io.Blocks <= lim.max && (lim.boundary == 0 || io.LBA%lim.boundary+io.Blocks <= lim.boundary) {
-		r := qp.take()
-		if r == nil {
-			return ErrQueueFull
+	if io.Blocks <= lim.max && (g.boundary == 0 || lim.boundary == 0 || !g.crosses(io.LBA, uint32(io.Blocks))) {
+		r, err := qp.forUser()
+		if err != nil {
+			return err
 		}
-		cmd.setRange(io.LBA, uint32(io.Blocks))
-		cmd.CID = r.Cmd.CID
-		r.Cmd, r.Data = cmd, d
+		c := r.command(io.Op, g.nsid)
+		c.CDW12, c.CDW13 = io.control(), uint32(io.DSM)
+		c.setRange(io.LBA, uint32(io.Blocks))
+		r.Data = d
 		r.done, r.arg, r.ns = io.Done, io.Arg, q.ns
 		r.flags = reqReplay
 		qp.submit(r)
 		return nil
 	}
-	o := qp.takeOp()
-	if o == nil {
-		return ErrQueueFull
+	o, err := qp.takeOp()
+	if err != nil {
+		return err
 	}
-	o.cmd, o.data, o.lba, o.left, o.limits = cmd, d, io.LBA, io.Blocks, lim
+	o.cmd = Command{Opcode: io.Op, NSID: g.nsid, CDW12: io.control(), CDW13: uint32(io.DSM)}
+	o.data, o.lba, o.left, o.limits = d, io.LBA, io.Blocks, lim
 	o.done, o.arg, o.ns = io.Done, io.Arg, q.ns
 	qp.start(o)
 	return nil
@@ -130,15 +128,20 @@ func (c *Command) setRange(lba uint64, blocks uint32) {
 	c.CDW12 = c.CDW12&^0xffff | (blocks-1)&0xffff
 }
 
-func (q *QueuePair) takeOp() *op {
+// takeOp takes what a transfer of several commands needs, on a queue that
+// accepts commands.
+func (q *QueuePair) takeOp() (*op, error) {
+	if err := q.accepts(); err != nil {
+		return nil, err
+	}
 	n := len(q.freeOps)
 	if n == 0 {
-		return nil
+		return nil, ErrQueueFull
 	}
 	o := q.freeOps[n-1]
 	q.freeOps = q.freeOps[:n-1]
 	o.status, o.pending = 0, 0
-	return o
+	return o, nil
 }
 
 // start issues what it can of o; the rest follows as trackers become free,
@@ -163,12 +166,11 @@ func (q *QueuePair) issue(o *op) bool {
 		if b := o.limits.boundary; b != 0 {
 			n = min(n, b-o.lba%b)
 		}
-		cid := r.Cmd.CID
-		r.Cmd = o.cmd
-		r.Cmd.CID = cid
-		r.Cmd.setRange(o.lba, uint32(n))
-		r.Data = o.data.cut(uint32(n) * o.limits.xfer)
-		r.op, r.ns = o, o.ns
+		c := r.command(o.cmd.Opcode, o.cmd.NSID)
+		c.CDW12, c.CDW13 = o.cmd.CDW12, o.cmd.CDW13
+		c.setRange(o.lba, uint32(n))
+		o.data.cut(&r.Data, uint32(n)*o.limits.xfer)
+		r.piece(o)
 		r.flags = reqReplay
 		o.lba += n
 		o.left -= n
@@ -178,23 +180,29 @@ func (q *QueuePair) issue(o *op) bool {
 	return true
 }
 
-// cut returns the next n bytes of d and moves d past them.
-func (d *Data) cut(n uint32) Data {
-	c := Data{Len: n, Dir: d.Dir}
-	if n == 0 {
-		return c
-	}
-	if d.Vec == nil {
+// cut moves the next n bytes of d to c, which is empty.
+func (d *Data) cut(c *Data, n uint32) {
+	c.Len, c.Dir = n, d.Dir
+	switch {
+	case n == 0:
+	case d.Vec == nil:
 		c.Buf, d.Buf = d.Buf[:n:n], d.Buf[n:]
-		return c
+	default:
+		c.Vec, c.Off = d.Vec, d.Off
+		d.Off += int(n)
+		for len(d.Vec) > 1 && d.Off >= len(d.Vec[0]) {
+			d.Off -= len(d.Vec[0])
+			d.Vec = d.Vec[1:]
+		}
 	}
-	c.Vec, c.Off = d.Vec, d.Off
-	d.Off += int(n)
-	for len(d.Vec) > 1 && d.Off >= len(d.Vec[0]) {
-		d.Off -= len(d.Vec[0])
-		d.Vec = d.Vec[1:]
-	}
-	return c
+}
+
+// piece makes r one of the commands of o.
+func (r *Request) piece(o *op) { r.done, r.arg, r.ns = pieceDone, o, o.ns }
+
+func pieceDone(arg any, st Status) {
+	o := arg.(*op)
+	o.q.opPart(o, st)
 }
 
 // resume continues stalled transfers with the trackers that are free now.

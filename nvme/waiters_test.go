@@ -11,39 +11,6 @@ import (
 	"github.com/qpoll/qpoll/poller"
 )
 
-// mute keeps the I/O queues silent until the test lets them answer; what was
-// withheld is then answered.
-type mute struct {
-	d  *fakeDisk
-	on atomic.Bool
-}
-
-func (d *fakeDisk) mute() *mute {
-	m := &mute{d: d}
-	m.on.Store(true)
-	d.hook = func(fq *fakeQueue, rq *Request) (Status, bool) { return 0, fq.qp.ID() == 0 || !m.on.Load() }
-	return m
-}
-
-// lift answers what was withheld, on the core of each queue.
-func (m *mute) lift() {
-	m.on.Store(false)
-	m.d.mu.Lock()
-	var all []*fakeQueue
-	for id, q := range m.d.queues {
-		if id != 0 {
-			all = append(all, q)
-		}
-	}
-	m.d.mu.Unlock()
-	for _, q := range all {
-		q.qp.Poller().CallAnyway(func() {
-			q.posted = append(q.silent, q.posted...)
-			q.silent = nil
-		})
-	}
-}
-
 // blockingWaiters returns how many blocking calls wait for a tracker.
 func (r *rig) blockingWaiters() (n int) {
 	r.on(func() {
@@ -52,41 +19,6 @@ func (r *rig) blockingWaiters() (n int) {
 		}
 	})
 	return n
-}
-
-// eventually waits until f holds.
-func eventually(t *testing.T, what string, f func() bool) {
-	t.Helper()
-	for end := time.Now().Add(20 * time.Second); !f(); time.Sleep(time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatal("still not: ", what)
-		}
-	}
-}
-
-// outcome runs f on a goroutine of its own.
-func outcome(f func() error) chan error {
-	ch := make(chan error, 1)
-	go func() { ch <- f() }()
-	return ch
-}
-
-func await(t *testing.T, ch chan error) error {
-	t.Helper()
-	select {
-	case err := <-ch:
-		return err
-	case <-time.After(20 * time.Second):
-		t.Fatal("the call does not return")
-		return nil
-	}
-}
-
-func (r *rig) read(ctx context.Context, lba int64) func() error {
-	return func() error {
-		_, err := r.ns.ReadAtContext(ctx, make([]byte, 512), lba*512)
-		return err
-	}
 }
 
 // smallest returns a rig whose blocking queue has one tracker, open and busy
@@ -169,21 +101,6 @@ func TestBlockingWaitersEnd(t *testing.T) {
 			}
 		})
 	}
-}
-
-// refuseAll makes every connect fail from now on.
-func (d *fakeDisk) refuseAll() {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.refuse = func(uint16) error { return errRefused }
-}
-
-var errRefused = errors.New("refused")
-
-func (d *fakeDisk) queue(id uint16) *fakeQueue {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return d.queues[id]
 }
 
 // Any of the places where a blocking call can wait heeds its context.
@@ -349,6 +266,63 @@ func TestBlockingQueueReopened(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := r.read(context.Background(), 0)(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A blocking call whose context has ended does not wait for a reconnect: what
+// the controller had of it is not sent again.
+func TestBlockingCancelledThenLost(t *testing.T) {
+	d := newFakeDisk(512, 64)
+	r := newRig(t, d, &Config{ReconnectDelay: time.Millisecond})
+	r.blocksAtOnce(8)
+	if err := r.read(context.Background(), 0)(); err != nil {
+		t.Fatal(err)
+	}
+	aborts := make(chan struct{}, 16)
+	d.hook = func(fq *fakeQueue, rq *Request) (Status, bool) {
+		if fq.qp.ID() == 0 && rq.Cmd.Opcode == AdminAbort {
+			aborts <- struct{}{}
+			return 0, false
+		}
+		return 0, fq.qp.ID() == 0
+	}
+	ctx, cancel := context.WithCancelCause(context.Background())
+	call := outcome(func() error {
+		_, err := r.ns.ReadAtContext(ctx, make([]byte, 32*512), 0)
+		return err
+	})
+	eventually(t, "all pieces are out", func() (all bool) {
+		r.on(func() { all = r.c.blocking.qp.Load().InFlight() == 4 })
+		return all
+	})
+	why := errors.New("had enough")
+	cancel(why)
+	<-aborts
+	d.refuseAll()
+	d.queue(0).cut(errCut)
+	if err := await(t, call); !errors.Is(err, why) {
+		t.Fatal(err)
+	}
+}
+
+// A queue whose namespace left while it was opened is not left behind.
+func TestQueueOfLeavingNamespace(t *testing.T) {
+	d := newFakeDisk(512, 64)
+	r := newRig(t, d, &Config{IOQueues: 1})
+	d.mu.Lock()
+	d.connecting = func(_ context.Context, qp *QueuePair) error {
+		if qp.ID() != 0 {
+			r.ns.leave()
+		}
+		return nil
+	}
+	d.mu.Unlock()
+	if _, err := r.ns.Queue(context.Background(), r.p, QueueConfig{}); !errors.Is(err, ErrNoNamespace) {
+		t.Fatal(err)
+	}
+	qp, err := r.c.OpenQueue(context.Background(), r.p, QueueConfig{})
+	if err != nil || qp.ID() != 1 {
 		t.Fatal(err)
 	}
 }
