@@ -35,7 +35,10 @@ type Config struct {
 	// ReconnectDelay is the pause between attempts to reconnect. 0 or
 	// negative: 10 s.
 	// The first attempt follows a loss at once unless the connection had
-	// lived for less than this.
+	// lived for less than this, or the controller reports a Command Quiesce
+	// Time (CQT): that is waited for, and before it the keep-alive timeout if
+	// the controller was silent, so that no command is executed twice with
+	// another between.
 	ReconnectDelay time.Duration
 	// CtrlLossTimeout is how long reconnects go on before the controller is
 	// given up (Linux ctrl_loss_tmo). 0: 600 s. Forever: never.

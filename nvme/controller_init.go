@@ -200,17 +200,20 @@ func (c *Controller) negotiateQueues(ctx context.Context) error {
 }
 
 // disable clears CC.EN where the controller can still be reached, so that the
-// old association is known quiet before the next.
-func (c *Controller) disable() {
+// old association is known quiet before the next. It reports whether it is.
+func (c *Controller) disable() bool {
 	ctx, cancel := context.WithTimeout(context.Background(), 2*time.Second)
 	defer cancel()
 	cc, err := c.t.Property(ctx, RegCC, 4)
-	if err != nil || !CC(cc).EN() {
-		return
+	if err != nil {
+		return false
 	}
-	if c.t.SetProperty(ctx, RegCC, 4, uint64(CC(cc).WithEN(false))) == nil {
-		_ = c.waitReady(ctx, 2*time.Second, false)
+	if CC(cc).EN() {
+		if c.t.SetProperty(ctx, RegCC, 4, uint64(CC(cc).WithEN(false))) != nil {
+			return false
+		}
 	}
+	return c.waitReady(ctx, 2*time.Second, false) == nil
 }
 
 // notifyShutdown performs a normal shutdown (Base Specification 3.6), within

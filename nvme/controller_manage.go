@@ -90,11 +90,12 @@ func (c *Controller) recover(cause error) {
 	stopFast := c.startFastFail()
 	defer stopFast()
 	c.alive.stop(c)
+	disabled := false
 	if errors.Is(cause, errReset) {
 		// The I/O queues first: a disabled controller answers what still comes
 		// with errors that are not those of the commands.
 		c.takeDownIO()
-		c.disable()
+		disabled = c.disable()
 	}
 	c.takeDown()
 	c.setState(StateConnecting, cause)
@@ -105,6 +106,7 @@ func (c *Controller) recover(cause error) {
 			wait = min(wait, c.cfg.CtrlLossTimeout)
 		}
 	}
+	wait = max(wait, c.quiesceTime(cause, disabled))
 	for attempt := 1; ; attempt++ {
 		if wait > 0 && !c.pause(wait) {
 			return

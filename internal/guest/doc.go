@@ -43,7 +43,7 @@
 //   - SetLink cuts one interface while others live: a lost path.
 //
 // Packages nvmet and nvmehost, below this one, drive the kernel's target and
-// initiator.
+// initiator; package interop tests ours against them.
 //
 // # Devices
 //

@@ -3,6 +3,7 @@ package target_test
 import (
 	"context"
 	"math/rand/v2"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -136,6 +137,43 @@ func TestInitiatorReconnects(t *testing.T) {
 		r.exercise(t, 10)
 		<-done
 	}
+}
+
+// TestInitiatorLetsTargetQuiesce loses the connection while a write is held in the
+// backend, where it is executed later although its association has ended. It must
+// not undo what is written after it was sent again.
+func TestInitiatorLetsTargetQuiesce(t *testing.T) {
+	var held atomic.Bool
+	slow := backend.NewLatency(backend.NewHeap(1<<20), 0)
+	slow.SetDistribution(func(op *backend.Op, _ *rand.Rand) time.Duration {
+		if op.Kind == backend.Write && held.CompareAndSwap(false, true) {
+			return 200 * time.Millisecond
+		}
+		return 0
+	})
+	cfg := oneNamespace(slow)
+	cfg.Subsystems[0].QuiesceTime = 600 * time.Millisecond
+	r := run(t, cfg, &nvme.Config{ReconnectDelay: time.Millisecond})
+	first := make(chan error, 1)
+	go func() {
+		_, err := r.ns.WriteAt(pattern(1, 512), 0)
+		first <- err
+	}()
+	for !held.Load() {
+		time.Sleep(time.Millisecond)
+	}
+	sub := r.target.Subsystem("")
+	if n := sub.KillHost(sub.Controllers()[0].Host); n != 1 {
+		t.Fatalf("%d controllers", n)
+	}
+	must(t, <-first)
+	_, err := r.ns.WriteAt(pattern(2, 512), 0)
+	must(t, err)
+	time.Sleep(400 * time.Millisecond) // until what was held is over, in any case
+	got := make([]byte, 512)
+	_, err = r.ns.ReadAt(got, 0)
+	must(t, err)
+	same(t, "the later write", got, pattern(2, 512))
 }
 
 // TestInitiatorSeesChanges has the initiator told of what happens to

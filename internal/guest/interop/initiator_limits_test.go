@@ -55,11 +55,11 @@ func testLimits(t *testing.T, k *kernelTarget) {
 // testOverdue has a namespace that is slower than the initiator has patience.
 func testOverdue(t *testing.T, k *kernelTarget) {
 	e := k.export(t, onePort,
-		nvmet.NamespaceConfig{NSID: 1, Backend: nvmet.NullBlk{MiB: 4, Delay: 2 * time.Second}},
+		nvmet.NamespaceConfig{NSID: 1, Backend: nvmet.NullBlk{MiB: 4, Delay: time.Second}},
 		nvmet.NamespaceConfig{NSID: 2, Backend: nvmet.NullBlk{MiB: 4}})
 	b := make([]byte, 4096)
 	t.Run("Retries", func(t *testing.T) {
-		h := e.connect(t, 0, nvme.Config{IOTimeout: 400 * time.Millisecond, Retries: 1})
+		h := e.connect(t, 0, nvme.Config{IOTimeout: 200 * time.Millisecond, Retries: 1})
 		_, err := h.namespace(t, 1).ReadAt(b, 0)
 		if !errors.Is(err, nvme.StatusCommandAbortedByHost) {
 			t.Errorf("read: %v", err)

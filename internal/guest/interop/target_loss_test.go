@@ -79,7 +79,7 @@ func testKernelCuts(t *testing.T, k *kernelHost) {
 	r.limit(1 << 20)
 	r.cut()
 	ended := r.ended()
-	eventually(t, "many cuts", func() bool { return r.ended() > ended+12 })
+	eventually(t, "many cuts", func() bool { return r.ended() > ended+9 })
 	r.limit(0)
 	for range 3 {
 		w.progress(t)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/qpoll/qpoll/internal/guest"
@@ -80,13 +81,16 @@ func testKernelDiscovery(t *testing.T, k *kernelHost) {
 	check(t, err)
 	ended := make(chan error, 1)
 	go func() { ended <- p.Wait() }()
-	k.g.Shell(t, "sleep 1")
+	eventually(t, "somebody to listen", func() bool {
+		check(t, k.g.WriteFile(ctx, "/sys/class/nvme/"+c.Name+"/uevent", "change"))
+		return slices.Contains(out.get(), "ACTION=change")
+	})
 	const another = "nqn.2026-01.io.github.qpoll:another"
 	_, err = s.target.AddSubsystem(target.SubsystemConfig{NQN: another})
 	check(t, err)
 	want := fmt.Sprintf("NVME_AEN=%#x", uint32(nvme.MakeAsyncEvent(nvme.AsyncNotice, nvme.NoticeDiscoveryLogChange, nvme.LogDiscovery, 0).Result()))
 	eventually(t, want, func() bool { return slices.Contains(out.get(), want) })
-	check(t, p.Signal(15))
+	check(t, p.Signal(syscall.SIGTERM))
 	<-ended
 	if got, want := k.discovered(t, c), s.records(s.sub.NQN(), another); !slices.Equal(got, want) {
 		t.Errorf("discovery log %q, want %q", got, want)

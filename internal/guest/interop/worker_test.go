@@ -104,7 +104,7 @@ func (w *worker) ops(t *testing.T) int {
 // progress waits until all jobs have done something, most likely.
 func (w *worker) progress(t *testing.T) {
 	t.Helper()
-	to := w.ops(t) + 100
+	to := w.ops(t) + 60
 	eventually(t, "progress of the load in the guest", func() bool { return w.ops(t) >= to })
 }
 
