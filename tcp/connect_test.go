@@ -140,17 +140,20 @@ func TestConnectFlowControlInsisted(t *testing.T) {
 // The context of Open ends an attempt at once, wherever it is.
 func TestConnectCancelled(t *testing.T) {
 	t.Parallel()
-	for name, script := range map[string]tcptest.Script{
-		"accepted":   func(c *tcptest.Conn) { c.Stall() },
-		"handshake":  func(c *tcptest.Conn) { c.ExpectICReq(); c.Stall() },
-		"connect":    func(c *tcptest.Conn) { c.Handshake(pdu.ICRespFields{}); c.Stall() },
-		"properties": func(c *tcptest.Conn) { c.Handshake(pdu.ICRespFields{}); c.AcceptConnect(1); c.Stall() },
+	for name, until := range map[string]tcptest.Script{
+		"accepted":   func(*tcptest.Conn) {},
+		"handshake":  func(c *tcptest.Conn) { c.ExpectICReq() },
+		"connect":    func(c *tcptest.Conn) { c.Handshake(pdu.ICRespFields{}) },
+		"properties": func(c *tcptest.Conn) { c.Handshake(pdu.ICRespFields{}); c.AcceptConnect(1) },
 	} {
 		t.Run(name, func(t *testing.T) {
-			f := setup(t, nil, script)
 			ctx, cancel := context.WithCancelCause(context.Background())
 			cause := errors.New("changed my mind")
-			time.AfterFunc(20*time.Millisecond, func() { cancel(cause) })
+			f := setup(t, nil, func(c *tcptest.Conn) {
+				until(c)
+				cancel(cause)
+				c.Stall()
+			})
 			_, err := nvme.Open(ctx, f.srv.Address(subNQN), &nvme.Config{Poller: f.p, HostNQN: hostNQN, ConnectTimeout: time.Hour})
 			if !errors.Is(err, cause) {
 				t.Errorf("%v, want the cause of the cancellation", err)
