@@ -18,11 +18,22 @@ func TestMain(m *testing.M) { testutil.Main(m) }
 // sockets returns two connected unix sockets.
 func sockets(t testing.TB) (a, b *net.UnixConn) {
 	t.Helper()
+	l := listen(t)
+	defer l.Close()
+	return connect(t, l)
+}
+
+func listen(t testing.TB) net.Listener {
+	t.Helper()
 	l, err := net.Listen("unix", t.TempDir()+"/s")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer l.Close()
+	return l
+}
+
+func connect(t testing.TB, l net.Listener) (a, b *net.UnixConn) {
+	t.Helper()
 	c, err := net.Dial("unix", l.Addr().String())
 	if err != nil {
 		t.Fatal(err)
@@ -172,11 +183,13 @@ func FuzzReceive(f *testing.F) {
 		all = append(all, p...)
 	}
 	f.Add(all)
+	l := listen(f)
+	f.Cleanup(func() { l.Close() })
 	f.Fuzz(func(t *testing.T, b []byte) {
 		if len(b) > 64<<10 {
 			return // more than the socket holds
 		}
-		x, y := sockets(t)
+		x, y := connect(t, l)
 		if _, err := x.Write(b); err != nil {
 			t.Fatal(err)
 		}
