@@ -96,7 +96,7 @@ func (d *fakeDevice) run() *fakeDevice {
 			if d.step() > 0 {
 				idle = 0
 			} else if idle++; idle > 100 {
-				time.Sleep(20 * time.Microsecond)
+				time.Sleep(50 * time.Microsecond)
 			} else {
 				runtime.Gosched()
 			}
