@@ -1,0 +1,3 @@
+package pcietest
+
+func (c *Controller) closeServers() {}
