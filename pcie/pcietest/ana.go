@@ -34,7 +34,7 @@ func (c *Controller) SetANA(group uint32, s nvme.ANAState) error {
 	}
 	a.states[group] = s
 	a.changes++
-	c.raise(nvme.AsyncNotice, nvme.NoticeANAChange, nvme.LogANA)
+	c.touch(func() { c.raise(nvme.AsyncNotice, nvme.NoticeANAChange, nvme.LogANA) })
 	c.interrupts()
 	return nil
 }

@@ -86,7 +86,7 @@ func (c *Controller) Notify(ev nvme.AsyncEvent) {
 	if e := &c.events; len(e.pending) < maxPending {
 		e.pending = append(e.pending, ev)
 	}
-	c.deliver()
+	c.touch(c.deliver)
 	c.interrupts()
 }
 
@@ -96,12 +96,14 @@ func (c *Controller) changed(nsid uint32) {
 	if at, found := slices.BinarySearch(e.changed, nsid); !found && len(e.changed) <= maxChanged {
 		e.changed = slices.Insert(e.changed, at, nsid)
 	}
-	c.raise(nvme.AsyncNotice, nvme.NoticeNamespaceAttributeChanged, nvme.LogChangedNamespaces)
+	c.touch(func() {
+		c.raise(nvme.AsyncNotice, nvme.NoticeNamespaceAttributeChanged, nvme.LogChangedNamespaces)
+	})
 	c.interrupts()
 }
 
-// read1 is for a log page that was read without retaining its event.
-func (c *Controller) read1(id nvme.LogID) {
+// wasRead is for a log page that was read without retaining its event.
+func (c *Controller) wasRead(id nvme.LogID) {
 	e := &c.events
 	if id == nvme.LogChangedNamespaces {
 		e.changed = nil

@@ -52,13 +52,16 @@ type Controller struct {
 	held  []*heldCommand
 	rules []*Injection
 
-	vectors []int // eventfds of interrupt vectors; -1 none
+	vectors []int  // eventfds of interrupt vectors; -1 none
+	others  [2]int // those of the interrupts that have a line of their own, -1 none: see otherIRQs
+	intx    int    // that of the interrupt pin
 	config  configSpace
 	onGone  []func()
 	client  attachment // who has the device
 
 	stats Stats
 	run   runner
+	srv   servers
 }
 
 // Stats counts what the controller has done since it was made.
@@ -100,11 +103,11 @@ func New(cfg Config) (*Controller, error) {
 // allocate makes what is not on Go's heap.
 func (c *Controller) allocate() (err error) {
 	n := c.doorbellSize()
-	if c.doorbells, err = newShared("pcietest-doorbells", int64(n)); err != nil {
+	if c.doorbells, err = newShared("pcietest-doorbells", nvme.RegDoorbells, int64(n)); err != nil {
 		return err
 	}
 	if c.cfg.CMB.Size > 0 {
-		if c.cmb, err = newShared("pcietest-cmb", c.cfg.CMB.Size); err != nil {
+		if c.cmb, err = newShared("pcietest-cmb", 0, c.cfg.CMB.Size); err != nil {
 			return err
 		}
 	}
@@ -114,6 +117,7 @@ func (c *Controller) allocate() (err error) {
 	for i := range c.vectors {
 		c.vectors[i] = -1
 	}
+	c.intx, c.others = -1, [2]int{-1, -1}
 	for _, n := range c.cfg.Namespaces {
 		if _, err := c.addNamespace(n, false); err != nil {
 			return err
@@ -137,8 +141,8 @@ func (c *Controller) free() error {
 // end, devices of it are gone, and the memory of its namespaces is given back.
 func (c *Controller) Close() error {
 	c.Remove()
+	c.srv.wg.Wait()
 	c.stop()
-	c.closeServers()
 	c.lock()
 	defer c.unlock()
 	if c.closed {
@@ -174,12 +178,10 @@ func (c *Controller) Stats() Stats {
 func (c *Controller) Poll(now int64) int {
 	c.lock()
 	defer c.unlock()
-	return c.pass(now)
+	return c.guarded(now, 1)
 }
 
-// pass is one pass over everything. Memory that another process has cut off
-// under a mapping faults; that is a fatal error of the controller, not of the
-// program.
+// pass is one pass over everything.
 func (c *Controller) pass(now int64) (n int) {
 	c.now = max(c.now, now)
 	if c.closed {
@@ -187,7 +189,7 @@ func (c *Controller) pass(now int64) (n int) {
 	}
 	n = c.timers()
 	if c.ready && !c.fatal() {
-		n += c.guarded()
+		n += c.queues()
 	}
 	return n
 }

@@ -17,9 +17,10 @@ func fill(b []byte, seed byte) {
 	}
 }
 
-func TestReadWrite(t *testing.T) {
-	d := newDriver(t, Config{}).enable()
-	d.queue(1, 64)
+func TestReadWrite(t *testing.T) { both(t, Config{}, testReadWrite) }
+
+func testReadWrite(t *testing.T, d *driver) {
+	d.enable().queue(1, 64)
 	w, r := d.alloc(4096), d.alloc(4096)
 	fill(d.at(w, 4096), 3)
 	d.ok(1, rw(nvme.OpWrite, 1, 8, 8, w))

@@ -27,8 +27,7 @@ var (
 // attachment is the driver that has the device.
 type attachment struct {
 	who    any
-	remote bool   // in another process
-	hangUp func() // ends it
+	remote bool // in another process
 }
 
 // attach gives the device to a driver.
@@ -52,7 +51,7 @@ func (c *Controller) detach(who any) error {
 	if c.client.who != who {
 		return nil
 	}
-	c.setMaster(false)
+	c.resetAll()
 	err := c.unmapAll()
 	c.client = attachment{}
 	c.onGone = nil
@@ -75,6 +74,7 @@ func (c *Controller) unmapAll() error {
 	for i := range c.vectors {
 		errs = append(errs, c.setVector(i, -1))
 	}
+	errs = append(errs, c.setEvent(&c.intx, -1), c.setEvent(&c.others[0], -1), c.setEvent(&c.others[1], -1))
 	return errors.Join(errs...)
 }
 
@@ -257,30 +257,34 @@ func (d *device) MapDMA(m pcie.Memory, iova uint64) error {
 		return err
 	}
 	defer d.c.unlock()
-	return d.c.mapDMA(mapping{iova: iova, size: uint64(len(m.Bytes)), b: m.Bytes, read: true, write: true})
+	n := mapping{iova: iova, size: uint64(len(m.Bytes)), b: m.Bytes, read: true, write: true}
+	if (n.size|n.iova)%hostPage != 0 || n.size == 0 || !d.c.passable(n) {
+		return fmt.Errorf("%w: %d bytes at %#x: not whole pages that the IOMMU lets pass", ErrMapping, n.size, n.iova)
+	}
+	return d.c.mapDMA(n)
 }
 
-// mapDMA adds a mapping, if an IOMMU would take it.
-func (c *Controller) mapDMA(m mapping) error {
-	what := func(why string) error {
-		return fmt.Errorf("%w: %d bytes at %#x: %s", ErrMapping, m.size, m.iova, why)
-	}
-	switch {
-	case m.size == 0 || (m.size|m.iova)%hostPage != 0 || m.last() < m.iova:
-		return what("not whole pages")
-	case c.cfg.MaxMappings > 0 && len(c.dma.maps) >= c.cfg.MaxMappings:
-		return what("no more mappings")
-	case c.dma.overlaps(m.iova, m.last()):
-		return what("part of it is mapped already")
-	}
-	for _, r := range c.cfg.IOVARanges {
-		if m.iova >= r.First && m.last() <= r.Last {
-			c.dma.add(m)
-			return nil
-		}
-	}
-	return what("outside of what the IOMMU lets pass")
+// passable reports whether the IOMMU lets the addresses of a mapping pass.
+func (c *Controller) passable(m mapping) bool {
+	return m.last() >= m.iova && slices.ContainsFunc(c.cfg.IOVARanges, func(r pcie.Range) bool {
+		return m.iova >= r.First && m.last() <= r.Last
+	})
 }
+
+// mapDMA adds a mapping.
+func (c *Controller) mapDMA(m mapping) error {
+	switch {
+	case c.cfg.MaxMappings > 0 && len(c.dma.maps) >= c.cfg.MaxMappings || len(c.dma.maps) >= maxMappings:
+		return fmt.Errorf("%w: %d bytes at %#x: no more mappings", ErrMapping, m.size, m.iova)
+	case c.dma.overlaps(m.iova, m.last()):
+		return fmt.Errorf("%w: %d bytes at %#x: part of it is mapped already", ErrMapping, m.size, m.iova)
+	}
+	c.dma.add(m)
+	return nil
+}
+
+// maxMappings bounds the mappings of any driver.
+const maxMappings = 1 << 16
 
 // UnmapDMA implements pcie.Device. It works on a device that is gone.
 func (d *device) UnmapDMA(iova, n uint64) error {

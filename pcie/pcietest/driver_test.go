@@ -3,6 +3,7 @@ package pcietest
 import (
 	"context"
 	"testing"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -292,4 +293,13 @@ func (d *driver) identify(i nvme.IdentifyCommand) nvme.Command {
 	cmd := i.Command()
 	cmd.DPTR[0] = d.alloc(4096)
 	return cmd
+}
+
+// wait lets others run.
+func wait() { time.Sleep(20 * time.Microsecond) }
+
+// both runs a test on both front ends.
+func both(t *testing.T, cfg Config, f func(t *testing.T, d *driver)) {
+	t.Run("in process", func(t *testing.T) { f(t, newDriver(t, cfg)) })
+	t.Run("vfio-user", func(t *testing.T) { f(t, newRemote(t, cfg)) })
 }

@@ -1,9 +1,6 @@
 package pcietest
 
-import (
-	"github.com/qpoll/qpoll/internal/sys"
-	"github.com/qpoll/qpoll/nvme"
-)
+import "github.com/qpoll/qpoll/nvme"
 
 // begin executes the command in c.cmd, which came from q.
 func (c *Controller) begin(q *subQueue) {
@@ -40,25 +37,4 @@ func (c *Controller) execute(q *subQueue) (s nvme.Status, result uint64, done bo
 		c.errors.add(&c.cmd, q.id, s)
 	}
 	return s, 0, true
-}
-
-// interrupts signals what is due.
-func (c *Controller) interrupts() {
-	for _, q := range c.cqs {
-		if q != nil && q.signal {
-			c.interrupt(q)
-		}
-	}
-}
-
-// interrupt signals the vector of a queue.
-func (c *Controller) interrupt(q *comQueue) {
-	q.signal = false
-	if int(q.vector) >= len(c.vectors) || c.vectors[q.vector] < 0 {
-		return
-	}
-	// At its largest value, whoever reads it is due to wake anyway.
-	if sys.EventSignal(c.vectors[q.vector]) == 0 {
-		c.stats.Interrupts++
-	}
 }

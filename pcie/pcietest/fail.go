@@ -33,14 +33,11 @@ func (c *Controller) Remove() {
 	}
 	tell := slices.Clone(c.onGone)
 	c.onGone = nil
-	hang := c.client.hangUp
 	c.unlock()
 	for _, f := range tell {
 		f()
 	}
-	if hang != nil {
-		hang()
-	}
+	c.srv.close()
 }
 
 // Override has a register read as v, whatever it is; writes do what they

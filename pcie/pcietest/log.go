@@ -25,7 +25,7 @@ func (c *Controller) getLogPage(cmd *nvme.Command) nvme.Status {
 		return s
 	}
 	if !g.Retain {
-		c.read1(g.LID)
+		c.wasRead(g.LID)
 	}
 	return 0
 }

@@ -17,12 +17,17 @@ type shared struct {
 	w  mmio.Window
 }
 
-func newShared(name string, size int64) (*shared, error) {
-	fd, err := sys.Memfd(name, size, 0)
+// newShared returns so many bytes, which are at an offset of their file.
+func newShared(name string, offset, size int64) (*shared, error) {
+	fd, err := sys.Memfd(name, offset+size, unix.MFD_ALLOW_SEALING)
 	if err != nil {
 		return nil, err
 	}
-	b, err := sys.Mmap(fd, 0, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	// Who has the file could cut it off under us.
+	if err := sys.SealSize(fd); err != nil {
+		return nil, errors.Join(err, sys.Close(fd))
+	}
+	b, err := sys.Mmap(fd, offset, int(size), unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
 	if err != nil {
 		return nil, errors.Join(err, sys.Close(fd))
 	}

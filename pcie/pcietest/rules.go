@@ -113,13 +113,15 @@ func (i *Injection) Release() int {
 	c.lock()
 	defer c.unlock()
 	n := 0
-	for at := len(c.held) - 1; at >= 0; at-- {
-		if at < len(c.held) && c.held[at].by == i {
-			c.release(at)
-			n++
+	c.touch(func() {
+		for at := len(c.held) - 1; at >= 0; at-- {
+			if at < len(c.held) && c.held[at].by == i {
+				c.release(at)
+				n++
+			}
 		}
-	}
-	c.interrupts()
+		c.interrupts()
+	})
 	return n
 }
 

@@ -83,15 +83,18 @@ func (c *Controller) loop(quit, done chan struct{}) {
 
 // stint makes some passes with the controller held, fewer if somebody else
 // wants it, and returns how much was done.
-func (c *Controller) stint(now int64) (n int) {
+func (c *Controller) stint(now int64) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for range stint {
+	return c.guarded(now, stint)
+}
+
+func (c *Controller) passes(now int64, count int) (n int) {
+	for {
 		n += c.pass(now)
-		if c.waiting.Load() > 0 {
-			break
+		if count--; count == 0 || c.waiting.Load() > 0 {
+			return n
 		}
 		now = tsc.Now()
 	}
-	return n
 }
