@@ -12,6 +12,7 @@ type events struct {
 	pending []nvme.AsyncEvent // that no request was there for
 	masked  []nvme.LogID      // pages that must be read before their next event
 	changed []uint32          // namespaces that have changed, by rising NSID
+	due     bool              // to be delivered once the command is complete
 }
 
 // maxPending bounds what is kept of events without requests.
@@ -109,5 +110,5 @@ func (c *Controller) wasRead(id nvme.LogID) {
 		e.changed = nil
 	}
 	e.masked = slices.DeleteFunc(e.masked, func(o nvme.LogID) bool { return o == id })
-	c.deliver()
+	e.due = true
 }

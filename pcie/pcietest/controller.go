@@ -102,8 +102,8 @@ func New(cfg Config) (*Controller, error) {
 
 // allocate makes what is not on Go's heap.
 func (c *Controller) allocate() (err error) {
-	n := c.doorbellSize()
-	if c.doorbells, err = newShared("pcietest-doorbells", nvme.RegDoorbells, int64(n)); err != nil {
+	n := int64(barOf(&c.cfg)) - nvme.RegDoorbells
+	if c.doorbells, err = newShared("pcietest-doorbells", nvme.RegDoorbells, n); err != nil {
 		return err
 	}
 	if c.cfg.CMB.Size > 0 {
@@ -218,6 +218,10 @@ func (c *Controller) queues() int {
 		if !c.ready || c.fatal() {
 			return n
 		}
+	}
+	if c.events.due {
+		c.events.due = false
+		c.deliver()
 	}
 	for _, q := range c.cqs {
 		if q == nil {

@@ -87,9 +87,6 @@ func drive(t testing.TB, c *Controller, dev pcie.Device) *driver {
 	d.page = uint64(nvme.CAP(cap).MinPageSize())
 	d.stride = uint64(nvme.CAP(cap).DoorbellStride())
 	d.db, err = dev.Map(0, nvme.RegDoorbells, dev.BARSize(0)-nvme.RegDoorbells)
-	if err != nil {
-		d.db, err = dev.Map(0, nvme.RegDoorbells, hostPage)
-	}
 	d.must(err)
 	return d
 }

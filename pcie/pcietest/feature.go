@@ -165,9 +165,6 @@ func (c *Controller) setDword(id nvme.FeatureID, v uint32) (nvme.Status, uint64)
 		}
 	}
 	f.values[id] = v
-	if id == nvme.FeatAsyncEventConfiguration {
-		c.deliver()
-	}
 	return 0, 0
 }
 

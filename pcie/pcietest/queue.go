@@ -52,9 +52,17 @@ func (c *Controller) cqDoorbell(qid uint16) uint64 { return c.sqDoorbell(qid) + 
 
 const hostPage = 4096
 
-func (c *Controller) doorbellSize() uint64 {
-	n := 2 * uint64(c.cfg.IOQueues+1) * c.stride()
-	return (n + hostPage - 1) &^ (hostPage - 1)
+// barOf returns the size of BAR 0: a power of two that has room for registers
+// and doorbells. All that comes after the registers can be mapped.
+func barOf(cfg *Config) uint64 {
+	return powerOfTwo(nvme.RegDoorbells + 2*uint64(cfg.IOQueues+1)*(4<<cfg.DoorbellStride))
+}
+
+// clearDoorbells sets all doorbells to 0.
+func (c *Controller) clearDoorbells() {
+	for i := range 2 * uint64(c.cfg.IOQueues+1) {
+		_ = c.doorbells.w.Write32(i*c.stride(), 0)
+	}
 }
 
 // doorbell returns a doorbell, at 0.

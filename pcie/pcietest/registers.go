@@ -270,7 +270,7 @@ func (c *Controller) settle() {
 		r.csts.RDY = false
 		return
 	}
-	clear(c.doorbells.b)
+	c.clearDoorbells()
 	cq := c.newCQ(0, r.acq, uint32(r.aqa.CQEntries()))
 	cq.enabled = true
 	c.newSQ(0, r.asq, uint32(r.aqa.SQEntries()), cq)
@@ -307,7 +307,7 @@ func (c *Controller) resetAll() {
 	c.page = 4096 << c.cfg.MinPage
 	c.master = false
 	c.config.command = 0
-	clear(c.doorbells.b)
+	c.clearDoorbells()
 	c.forget()
 }
 

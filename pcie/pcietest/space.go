@@ -48,7 +48,7 @@ func (s *configSpace) barSize(bar int) uint64 {
 }
 
 func powerOfTwo(n uint64) uint64 {
-	p := uint64(4096)
+	p := uint64(hostPage)
 	for p < n {
 		p <<= 1
 	}
@@ -70,8 +70,7 @@ func (s *configSpace) init(cfg *Config) {
 	le.PutUint16(b[0x2c:], i.SubsystemVendor)
 	le.PutUint16(b[0x2e:], i.SubsystemDevice)
 	b[0x3d] = 1 // INTA
-	doorbells := 2 * uint64(cfg.IOQueues+1) * (4 << cfg.DoorbellStride)
-	s.sizes[0] = powerOfTwo(0x1000 + (doorbells+hostPage-1)&^(hostPage-1))
+	s.sizes[0] = barOf(cfg)
 	if cfg.CMB.Size > 0 {
 		s.sizes[cmbBAR] = powerOfTwo(uint64(cfg.CMB.Size))
 	}
