@@ -243,7 +243,7 @@ func TestSoftwareController(t *testing.T) {
 		"largest queue":       {s: pcietest.Config{QueueEntries: 4096}, size: 4096},
 		"small arenas":        {c: pcie.Config{ArenaSize: 2 << 20, NoHugePages: true}},
 		"large transfers":     {c: pcie.Config{MaxTransfer: 8 << 20}, s: pcietest.Config{MaxTransfer: 16 << 20, NoSGL: true}},
-		"4 KiB transfers":     {s: pcietest.Config{MaxTransfer: 4096}},
+		"8 KiB transfers":     {s: pcietest.Config{MaxTransfer: 8192}},
 		"no interrupts there": {c: pcie.Config{Interrupts: true}, s: pcietest.Config{Interrupts: -1}},
 	} {
 		t.Run(name, func(t *testing.T) {
