@@ -3,7 +3,6 @@ package pcietest
 import (
 	"errors"
 	"fmt"
-	"math/bits"
 	"time"
 
 	"github.com/qpoll/qpoll/nvme"
@@ -232,6 +231,3 @@ func (c *Config) check() error {
 	}
 	return nil
 }
-
-// shift returns the binary logarithm of a block size.
-func (n *NamespaceConfig) shift() uint8 { return uint8(bits.TrailingZeros32(n.BlockSize)) }

@@ -18,7 +18,6 @@ type session struct {
 	c    *Controller
 	conn *vfuser.Conn
 	fds  int // how many descriptors the driver takes with a message
-	out  []byte
 }
 
 // reply is what a message is answered with.
