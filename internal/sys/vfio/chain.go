@@ -77,9 +77,9 @@ func table(c []byte) ([][2]uint64, error) {
 	return t, nil
 }
 
-// DecodeRegion decodes struct vfio_region_info with its capabilities, as the
-// kernel or a vfio-user server sends it. The error is of kind [ErrInfo].
-func DecodeRegion(b []byte) (Region, error) {
+// decodeRegion decodes struct vfio_region_info with its capabilities. The error
+// is of kind [ErrInfo].
+func decodeRegion(b []byte) (Region, error) {
 	const size = 32
 	if len(b) < size {
 		return Region{}, fmt.Errorf("%w: region information of %d bytes", ErrInfo, len(b))

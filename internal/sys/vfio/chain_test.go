@@ -40,7 +40,7 @@ func TestRegion(t *testing.T) {
 		{"a version that is not known", sparseHead + `0100 0200 00000000 ffffffff 00000000`,
 			Region{15, 0x4000, 0x10000, []Area{{0, 0x4000}}}},
 	} {
-		got, err := DecodeRegion(raw(t, c.in))
+		got, err := decodeRegion(raw(t, c.in))
 		if err != nil || got.Flags != c.want.Flags || got.Size != c.want.Size || got.Offset != c.want.Offset ||
 			len(got.Mappable) != len(c.want.Mappable) || len(got.Mappable) > 0 && !reflect.DeepEqual(got.Mappable, c.want.Mappable) {
 			t.Errorf("%s: %+v, %v", c.name, got, err)
@@ -63,7 +63,7 @@ func TestRegionMalformed(t *testing.T) {
 		"areas that overlap":         sparseHead + `0100 0100 00000000 02000000 00000000 0000000000000000 0020000000000000 0010000000000000 0010000000000000`,
 		"capability without a count": sparseHead + `0100 0100 00000000`,
 	} {
-		if r, err := DecodeRegion(raw(t, in)); !errors.Is(err, ErrInfo) {
+		if r, err := decodeRegion(raw(t, in)); !errors.Is(err, ErrInfo) {
 			t.Errorf("%s: %+v, %v", name, r, err)
 		}
 	}
@@ -98,7 +98,7 @@ func FuzzRegion(f *testing.F) {
 	f.Add(raw(f, regionHead))
 	f.Add(raw(f, sparseHead+`0100 0100 00000000 01000000 00000000 0000000000000000 0020000000000000`))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		r, err := DecodeRegion(b)
+		r, err := decodeRegion(b)
 		if err != nil {
 			return
 		}

@@ -4,5 +4,5 @@
 // unwrap to an Errno; they may block, with the scheduler told.
 //
 // What the kernel returns in chains of capabilities is checked before it is
-// believed, so that the decoder serves servers of vfio-user, too.
+// believed.
 package vfio

@@ -102,7 +102,7 @@ func RegionInfo(device int, index uint32) (Region, error) {
 	if err != nil {
 		return Region{}, err
 	}
-	return DecodeRegion(buf)
+	return decodeRegion(buf)
 }
 
 // maxInfo bounds what the kernel may want for an answer with capabilities.
