@@ -140,7 +140,7 @@ func (d *vfioDevice) lookCloser() error {
 	if err != nil || v != ^uint32(0) {
 		return err
 	}
-	d.gone.set()
+	d.gone.Set()
 	return fmt.Errorf("%w: %s: all registers read as ones", ErrGone, d.name)
 }
 

@@ -6,13 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 
 	"github.com/qpoll/qpoll/internal/mmio"
 	"github.com/qpoll/qpoll/internal/sys/devmem"
 	"github.com/qpoll/qpoll/internal/sys/vfio"
+	"github.com/qpoll/qpoll/pcie/internal/loss"
 )
 
 // vfioDevice is a function that the kernel's vfio-pci handed out.
@@ -26,7 +26,7 @@ type vfioDevice struct {
 	bars   [6]vfioBAR
 	config vfio.Region
 	irqs   vfioIRQs
-	gone   lossWatch
+	gone   loss.Watch
 
 	mu      sync.Mutex
 	command sync.Mutex        // held while the command register changes
@@ -98,7 +98,7 @@ func (d *vfioDevice) MaxMappings() int { return d.space.maxMappings() }
 // lost takes an error of the kernel's about the device for what it is.
 func (d *vfioDevice) lost(err error) error {
 	if errors.Is(err, syscall.ENODEV) || errors.Is(err, syscall.ENXIO) || errors.Is(err, devmem.ErrFault) {
-		d.gone.set()
+		d.gone.Set()
 		return fmt.Errorf("%w: %s: %w", ErrGone, d.name, err)
 	}
 	return err
@@ -127,11 +127,11 @@ func (d *vfioDevice) pwrite(r *vfio.Region, b []byte, off uint64) error {
 	return d.lost(err)
 }
 
-// Command register and its bit (PCI Local Bus Specification 6.2.2).
+// Command register and its bits (PCI Local Bus Specification 6.2.2).
 const (
-	pciVendor    = 0x00
-	pciCommand   = 0x04
-	pciBusMaster = 1 << 2
+	pciCommand     = 0x04
+	pciBusMaster   = 1 << 2
+	pciINTxDisable = 1 << 10
 )
 
 // SetBusMaster implements Device.
@@ -150,7 +150,8 @@ func (d *vfioDevice) busMaster(on bool) error {
 		return err
 	}
 	v := binary.LittleEndian.Uint16(b[:])
-	want := v &^ pciBusMaster
+	// Nobody listens to INTx, which the admin queue would raise.
+	want := v&^pciBusMaster | pciINTxDisable
 	if on {
 		want |= pciBusMaster
 	}
@@ -273,7 +274,7 @@ func (d *vfioDevice) Close() error {
 		}
 	}
 	errs = append(errs, d.closeIRQs())
-	d.gone.end() // late calls see a device that is gone, not a descriptor of somebody else
+	d.gone.End() // late calls see a device that is gone, not a descriptor of somebody else
 	for iova, b := range d.dma {
 		errs = append(errs, d.unmap(iova, b))
 	}
@@ -283,46 +284,4 @@ func (d *vfioDevice) Close() error {
 	// The device goes before the address space that it is attached to.
 	errs = append(errs, d.kernel.Close(d.fd), d.space.close())
 	return errors.Join(errs...)
-}
-
-// lossWatch remembers whether a device is gone, and who wants to know.
-type lossWatch struct {
-	gone atomic.Bool
-	mu   sync.Mutex
-	tell []func()
-}
-
-// Gone reports whether the device is gone.
-func (l *lossWatch) Gone() bool { return l.gone.Load() }
-
-// OnGone has f called once.
-func (l *lossWatch) OnGone(f func()) {
-	l.mu.Lock()
-	if !l.gone.Load() {
-		l.tell = append(l.tell, f)
-		l.mu.Unlock()
-		return
-	}
-	l.mu.Unlock()
-	f()
-}
-
-// end makes the device gone, which is news to nobody: it is being closed.
-func (l *lossWatch) end() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	l.tell = nil
-	l.gone.Store(true)
-}
-
-// set says that the device is gone. Calls after the first do nothing.
-func (l *lossWatch) set() {
-	l.mu.Lock()
-	tell := l.tell
-	l.tell = nil
-	l.gone.Store(true)
-	l.mu.Unlock()
-	for _, f := range tell {
-		f()
-	}
 }

@@ -79,7 +79,7 @@ func (d *vfioDevice) watch(request, stop int) {
 			// closed. It may well be there still: what is in progress must not
 			// go to memory that its owners get back now.
 			_ = d.busMaster(false)
-			d.gone.set()
+			d.gone.Set()
 			return
 		}
 	}
