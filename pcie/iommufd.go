@@ -19,16 +19,16 @@ func (o *vfioOpener) openCdev() (fd int, space dmaSpace, err error) {
 	}
 	// All functions of a group have to be in the same address space.
 	key := spaceKey{o.kernel, o.f.IOMMUGroup, true}
-	s, err := share(key, o.newIOAS)
+	s, err := share(key, o.f.Address, o.newIOAS)
 	if err != nil {
 		return -1, nil, errors.Join(err, o.kernel.Close(fd))
 	}
 	part, err := o.attach(fd, s)
 	if err != nil {
 		// The device goes first: it holds on to the iommufd.
-		return -1, nil, errors.Join(err, o.kernel.Close(fd), s.release())
+		return -1, nil, errors.Join(err, o.kernel.Close(fd), s.release(o.f.Address))
 	}
-	return fd, &ioSpace{s, part}, nil
+	return fd, &ioSpace{s, o.f.Address, part}, nil
 }
 
 // newIOAS makes an iommufd with an empty address space.

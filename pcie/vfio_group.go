@@ -46,19 +46,19 @@ func (o *vfioOpener) openGroup() (int, dmaSpace, error) {
 	if o.f.IOMMUGroup < 0 {
 		return -1, nil, ErrNoIOMMU
 	}
-	s, err := share(spaceKey{o.kernel, o.f.IOMMUGroup, false}, o.newContainer)
+	s, err := share(spaceKey{o.kernel, o.f.IOMMUGroup, false}, o.f.Address, o.newContainer)
 	if err != nil {
 		return -1, nil, err
 	}
 	fd, err := o.kernel.GroupDevice(s.group, o.f.Address)
 	if err != nil {
-		return -1, nil, errors.Join(err, s.release())
+		return -1, nil, errors.Join(err, s.release(o.f.Address))
 	}
 	if s.kind == vfio.NoIOMMU {
-		return fd, &physicalSpace{sharedSpace: s}, nil
+		return fd, &physicalSpace{s, o.f.Address}, nil
 	}
 	i, n := o.f.turn()
-	return fd, &ioSpace{s, partOf(s.allowed, i, n)}, nil
+	return fd, &ioSpace{s, o.f.Address, partOf(s.allowed, i, n)}, nil
 }
 
 // newContainer makes a container that has the function's group.
@@ -140,11 +140,14 @@ func (o *vfioOpener) useIOMMU(s *sharedSpace) error {
 }
 
 // physicalSpace is that of a device without an IOMMU: memory where it is.
-type physicalSpace struct{ *sharedSpace }
+type physicalSpace struct {
+	*sharedSpace
+	address string
+}
 
 func (s *physicalSpace) ranges() []Range  { return []Range{{0, math.MaxUint64}} }
 func (s *physicalSpace) maxMappings() int { return 0 }
-func (s *physicalSpace) close() error     { return s.release() }
+func (s *physicalSpace) close() error     { return s.release(s.address) }
 
 func (s *physicalSpace) mapDMA(b []byte, _ uint64) error {
 	if err := s.kernel.Mlock(b); err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+	"os"
 	"slices"
 	"sync"
 	"syscall"
@@ -41,28 +42,33 @@ type spaceKey struct {
 type sharedSpace struct {
 	kernel    vfioKernel
 	key       spaceKey
-	users     int // under the table's lock
-	container int // or the iommufd
-	group     int // -1 with iommufd
+	devices   map[string]bool // addresses of those open, under the table's lock
+	container int             // or the iommufd
+	group     int             // -1 with iommufd
 	ioas      uint32
 	kind      int // of the container's IOMMU; 0 with iommufd
 	allowed   []Range
 	limit     int
 }
 
-// share returns the space of a group, which make makes if it is not there yet.
-func share(key spaceKey, make func() (*sharedSpace, error)) (*sharedSpace, error) {
+// share adds a device to the space of its group, which create makes if it is not
+// there yet. A device is open once: the kernel would let it be opened again
+// through the same group.
+func share(key spaceKey, address string, create func() (*sharedSpace, error)) (*sharedSpace, error) {
 	spaces.Lock()
 	defer spaces.Unlock()
 	if s := spaces.open[key]; s != nil {
-		s.users++
+		if s.devices[address] {
+			return nil, &InUseError{address, []Use{{address, UseOpen, fmt.Sprintf("%d (this one)", os.Getpid())}}}
+		}
+		s.devices[address] = true
 		return s, nil
 	}
-	s, err := make()
+	s, err := create()
 	if err != nil {
 		return nil, err
 	}
-	s.key, s.users = key, 1
+	s.key, s.devices = key, map[string]bool{address: true}
 	if spaces.open == nil {
 		spaces.open = map[spaceKey]*sharedSpace{}
 	}
@@ -70,11 +76,12 @@ func share(key spaceKey, make func() (*sharedSpace, error)) (*sharedSpace, error
 	return s, nil
 }
 
-// release gives up one use.
-func (s *sharedSpace) release() error {
+// release takes a device out; the last one closes it.
+func (s *sharedSpace) release(address string) error {
 	spaces.Lock()
 	defer spaces.Unlock()
-	if s.users--; s.users > 0 {
+	delete(s.devices, address)
+	if len(s.devices) > 0 {
 		return nil
 	}
 	delete(spaces.open, s.key)
@@ -92,12 +99,13 @@ func (s *sharedSpace) closeFiles() error {
 // ioSpace is a device's part of a sharedSpace.
 type ioSpace struct {
 	*sharedSpace
-	part []Range
+	address string
+	part    []Range
 }
 
 func (s *ioSpace) ranges() []Range  { return slices.Clone(s.part) }
 func (s *ioSpace) maxMappings() int { return s.limit }
-func (s *ioSpace) close() error     { return s.release() }
+func (s *ioSpace) close() error     { return s.release(s.address) }
 
 func (s *ioSpace) mapDMA(b []byte, iova uint64) error {
 	if s.group >= 0 {

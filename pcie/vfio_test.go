@@ -324,6 +324,9 @@ func TestVFIOGroupOfTwo(t *testing.T) {
 				}
 			}
 		}
+		if _, err := OpenVFIO(t.Context(), other, VFIOConfig{Host: f.Host, kernel: k}); !errors.Is(err, ErrInUse) {
+			t.Errorf("opened twice: %v", err)
+		}
 		if err := a.Close(); err != nil {
 			t.Fatal(err)
 		}
