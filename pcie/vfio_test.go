@@ -254,22 +254,21 @@ func TestVFIOMemory(t *testing.T) {
 }
 
 func TestMemlock(t *testing.T) {
-	var old unix.Rlimit
-	if err := unix.Getrlimit(unix.RLIMIT_MEMLOCK, &old); err != nil {
+	old, err := sys.MemlockLimit()
+	if err != nil {
 		t.Fatal(err)
 	}
-	low := unix.Rlimit{Cur: 65536, Max: old.Max}
-	if err := unix.Setrlimit(unix.RLIMIT_MEMLOCK, &low); err != nil {
+	if err := sys.SetMemlockLimit(65536); err != nil {
 		t.Fatal(err)
 	}
-	defer unix.Setrlimit(unix.RLIMIT_MEMLOCK, &old)
+	defer sys.SetMemlockLimit(old)
 	k := newFakeVFIO()
 	d := openFake(t, bound(t, false), k)
 	if err := d.MapDMA(Memory{Bytes: make([]byte, 4096)}, 0); err != nil {
 		t.Fatal(err)
 	}
 	k.errs["map"] = syscall.ENOMEM
-	err := d.MapDMA(Memory{Bytes: make([]byte, 1<<20)}, 1<<20)
+	err = d.MapDMA(Memory{Bytes: make([]byte, 1<<20)}, 1<<20)
 	var lim *MemlockError
 	if !errors.As(err, &lim) || !errors.Is(err, ErrMemlock) || lim.Have != 65536 || lim.Need != 1<<20+4096 ||
 		!strings.Contains(err.Error(), "ulimit -l 1028") {

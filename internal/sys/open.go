@@ -35,3 +35,14 @@ func MemlockLimit() (uint64, error) {
 	}
 	return l.Cur, nil
 }
+
+// SetMemlockLimit sets how many bytes the process may lock, up to the hard
+// limit. Processes with CAP_IPC_LOCK are not bound by it.
+func SetMemlockLimit(bytes uint64) error {
+	var l unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_MEMLOCK, &l); err != nil {
+		return os.NewSyscallError("getrlimit RLIMIT_MEMLOCK", err)
+	}
+	l.Cur = bytes
+	return os.NewSyscallError("setrlimit RLIMIT_MEMLOCK", unix.Setrlimit(unix.RLIMIT_MEMLOCK, &l))
+}

@@ -21,13 +21,14 @@ const patience = time.Minute
 // admin is the least that can send a command: an admin queue pair of 16 entries,
 // and a page for data, in one mapping.
 type admin struct {
-	dev   pcie.Device
-	mem   []byte
-	iova  uint64
-	bells mmio.Window
-	tail  uint32
-	head  uint32
-	phase byte
+	dev    pcie.Device
+	mem    []byte
+	mapped uint64 // as MapDMA was told
+	iova   uint64 // as the controller is told
+	bells  mmio.Window
+	tail   uint32
+	head   uint32
+	phase  byte
 }
 
 const (
@@ -35,21 +36,34 @@ const (
 	sqAt   = 0
 	cqAt   = 4096
 	dataAt = 8192
-	memory = 1 << 20
+	memory = 2 << 20 // one huge page
 )
 
 var le = binary.LittleEndian
 
 // newAdmin maps memory and starts the controller.
 func newAdmin(dev pcie.Device) (*admin, error) {
-	mem, err := sys.Mmap(-1, 0, memory, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED|unix.MAP_ANONYMOUS)
+	flags := unix.MAP_SHARED | unix.MAP_ANONYMOUS
+	physical, bare := dev.(pcie.PhysicalAddresser)
+	if bare {
+		flags |= unix.MAP_HUGETLB
+	}
+	mem, err := sys.Mmap(-1, 0, memory, unix.PROT_READ|unix.PROT_WRITE, flags)
 	if err != nil {
 		return nil, err
 	}
+	clear(mem)
 	r := dev.IOVARanges()
-	a := &admin{dev: dev, mem: mem, iova: r[len(r)-1].First + 1<<30&^0xfff}
-	if err := dev.MapDMA(pcie.Memory{Bytes: mem, FD: -1}, a.iova); err != nil {
+	a := &admin{dev: dev, mem: mem, mapped: r[len(r)-1].First + 1<<30&^0xfff}
+	if err := dev.MapDMA(pcie.Memory{Bytes: mem, FD: -1}, a.mapped); err != nil {
 		return nil, errors.Join(err, sys.Munmap(mem))
+	}
+	a.iova = a.mapped
+	if bare {
+		a.iova, err = physical.PhysicalAddress(mem)
+		if err != nil {
+			return nil, errors.Join(err, a.close())
+		}
 	}
 	if a.bells, err = dev.Map(0, 0x1000, 8); err == nil {
 		err = a.enable()
@@ -143,5 +157,5 @@ func (a *admin) identify(prp uint64) (status uint16, err error) {
 }
 
 func (a *admin) close() error {
-	return errors.Join(a.dev.UnmapDMA(a.iova, memory), sys.Munmap(a.mem))
+	return errors.Join(a.dev.UnmapDMA(a.mapped, memory), sys.Munmap(a.mem))
 }

@@ -5,7 +5,7 @@
 //	worker list               the functions, as JSON
 //	worker bind ADDRESS       gives the function to vfio-pci
 //	worker giveback ADDRESS   gives it back to the kernel
-//	worker device ADDRESS [group|cdev]
+//	worker device ADDRESS [group|cdev|noiommu]
 //	                          tests the device below the driver
 //	worker hold ADDRESS       opens the function and reads registers until it is
 //	                          gone; closes it at the end of standard input
