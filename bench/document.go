@@ -33,6 +33,7 @@ type document struct {
 	CPU         cpu               `json:"cpu"`
 	Pollers     []pollerStats     `json:"pollers"`
 	Config      configuration     `json:"config"`
+	Host        host              `json:"host"`
 }
 
 // direction is the part of a mixed workload that goes one way.
@@ -88,7 +89,7 @@ func (o *options) document(s *session, res *outcome) *document {
 	d := &document{
 		IOPS: r.IOPS, MiBs: r.IOPS * float64(o.block) / (1 << 20), Errors: r.Faults.Total, Latency: latencies(&r.All),
 		IOs: r.IOs, Elapsed: r.Elapsed.Seconds(), Lost: r.Faults.Lost, Outstanding: r.Outstanding,
-		Interrupted: res.interrupted, CPU: cpuOf(r), Pollers: pollersOf(r),
+		Interrupted: res.interrupted, CPU: cpuOf(r), Pollers: pollersOf(r), Host: thisHost(),
 	}
 	if o.mixed() {
 		d.Reads = &direction{r.Reads.Count(), latencies(&r.Reads)}

@@ -21,6 +21,7 @@ func (o *options) introduce(out io.Writer, s *session, l *layout, embedded strin
 	}
 	fmt.Fprintf(out, "%s %s, depth %d, %s on %s, %v after %v of warm-up\n",
 		&o.block, what, o.depth, plural(len(s.queues), "queue"), coreNames(l.load), &o.time, &o.warmup)
+	fmt.Fprintln(out, thisHost())
 	if embedded != "" {
 		fmt.Fprintln(out, embedded)
 	}

@@ -62,8 +62,9 @@ type Config struct {
 	// at a loss then complete with StatusCommandAbortedByHost.
 	Retries int
 
-	// IOQueues is the number of I/O queues asked from the controller. 0: the
-	// number of CPUs, and one more for the blocking calls.
+	// IOQueues is the number of I/O queues asked from the controller, which may
+	// grant fewer. 0: the number of cores and one for the blocking calls, but 16
+	// at least. Asking costs nothing: a queue takes memory once it is opened.
 	IOQueues int
 	// QueueSize is the size in entries of an I/O queue where QueueConfig does
 	// not say; one less can be in flight. 0: 256. The controller's limit
@@ -80,6 +81,9 @@ type Config struct {
 	// for example), or nil for its defaults.
 	Transport any
 }
+
+// leastIOQueues lets a program on few cores open several queues on each.
+const leastIOQueues = 16
 
 func (c *Config) withDefaults() Config {
 	var d Config
@@ -107,7 +111,7 @@ func (c *Config) withDefaults() Config {
 	}
 	d.Retries = min(d.Retries, 255)
 	if d.IOQueues <= 0 {
-		d.IOQueues = runtime.NumCPU() + 1
+		d.IOQueues = max(runtime.NumCPU()+1, leastIOQueues)
 	}
 	d.IOQueues = min(d.IOQueues, 65534)
 	if d.QueueSize <= 0 {

@@ -11,7 +11,7 @@ import (
 
 // patience is how long tests wait for what must happen. It is no measure of
 // anything.
-const patience = 8 * time.Second
+const patience = 30 * time.Second
 
 // op is one command that a test submits, and what became of it.
 type op struct {

@@ -22,6 +22,19 @@ func Memfd(name string, size int64, flags int) (fd int, err error) {
 	return fd, nil
 }
 
+// SealSize keeps the size of a memory file, made with MFD_ALLOW_SEALING, as it is
+// for whoever else has it (F_ADD_SEALS).
+func SealSize(fd int) error {
+	const seals = unix.F_SEAL_SEAL | unix.F_SEAL_SHRINK | unix.F_SEAL_GROW
+	_, err := unix.FcntlInt(uintptr(fd), unix.F_ADD_SEALS, seals)
+	return os.NewSyscallError("fcntl F_ADD_SEALS", err)
+}
+
+// SetNonblock makes a descriptor non-blocking, for everyone who has it.
+func SetNonblock(fd int) error {
+	return os.NewSyscallError("fcntl F_SETFL", unix.SetNonblock(fd, true))
+}
+
 // FileSize returns the size of a file in bytes (fstat(2)).
 func FileSize(fd int) (int64, error) {
 	var st unix.Stat_t
