@@ -14,12 +14,25 @@ import (
 func init() { nvme.Register("pcie", open) }
 
 // openFunction opens the PCI function that an address names.
-var openFunction = func(traddr string, _ *Config) (Device, error) {
-	return nil, fmt.Errorf("%w: functions cannot be opened on this system (%s)", nvme.ErrUnsupported, traddr)
+func openFunction(traddr string, c *Config) (Device, error) {
+	return OpenVFIO(context.Background(), traddr, VFIOConfig{NoIOMMU: c.NoIOMMU})
 }
 
 // open makes the transport for nvme.Open.
 func open(addr nvme.Address, cfg *nvme.Config) (nvme.Transport, error) {
+	return Factory(openFunction)(addr, cfg)
+}
+
+// Factory returns what nvme.Register takes, for devices that are opened by the
+// transport address: a package with another way to a Device registers itself
+// with it. The configuration of the transport is a Config.
+func Factory(open func(traddr string, c *Config) (Device, error)) nvme.Factory {
+	return func(addr nvme.Address, cfg *nvme.Config) (nvme.Transport, error) {
+		return openTransport(addr.Traddr, cfg, open)
+	}
+}
+
+func openTransport(traddr string, cfg *nvme.Config, open func(string, *Config) (Device, error)) (nvme.Transport, error) {
 	c, err := configOf(cfg)
 	if err != nil {
 		return nil, err
@@ -27,7 +40,7 @@ func open(addr nvme.Address, cfg *nvme.Config) (nvme.Transport, error) {
 	if c, err = c.withDefaults(); err != nil {
 		return nil, err
 	}
-	dev, err := openFunction(addr.Traddr, &c)
+	dev, err := open(traddr, &c)
 	if err != nil {
 		return nil, err
 	}
