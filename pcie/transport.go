@@ -11,13 +11,45 @@ import (
 	"github.com/qpoll/qpoll/nvme"
 )
 
-func init() {
-	Register("pcie", func(addr nvme.Address, cfg *Config) (Device, error) { return openFunction(addr.Traddr, cfg) })
-}
+func init() { nvme.Register("pcie", open) }
 
 // openFunction opens the PCI function that an address names.
-var openFunction = func(traddr string, _ *Config) (Device, error) {
-	return nil, fmt.Errorf("%w: functions cannot be opened on this system (%s)", nvme.ErrUnsupported, traddr)
+func openFunction(traddr string, c *Config) (Device, error) {
+	return OpenVFIO(context.Background(), traddr, VFIOConfig{NoIOMMU: c.NoIOMMU})
+}
+
+// open makes the transport for nvme.Open.
+func open(addr nvme.Address, cfg *nvme.Config) (nvme.Transport, error) {
+	return Factory(openFunction)(addr, cfg)
+}
+
+// Factory returns what nvme.Register takes, for devices that are opened by the
+// transport address: a package with another way to a Device registers itself
+// with it. The configuration of the transport is a Config.
+func Factory(open func(traddr string, c *Config) (Device, error)) nvme.Factory {
+	return func(addr nvme.Address, cfg *nvme.Config) (nvme.Transport, error) {
+		return openTransport(addr.Traddr, cfg, open)
+	}
+}
+
+func openTransport(traddr string, cfg *nvme.Config, open func(string, *Config) (Device, error)) (nvme.Transport, error) {
+	c, err := configOf(cfg)
+	if err != nil {
+		return nil, err
+	}
+	if c, err = c.withDefaults(); err != nil {
+		return nil, err
+	}
+	dev, err := open(traddr, &c)
+	if err != nil {
+		return nil, err
+	}
+	t, err := New(dev, &c)
+	if err != nil {
+		dev.Close()
+		return nil, err
+	}
+	return t, nil
 }
 
 // transport implements nvme.Transport for one device.
@@ -223,29 +255,4 @@ func (t *transport) vanished() {
 	for q := range t.queues {
 		go q.qp.Poller().CallAnyway(func() { q.lose(ErrGone) })
 	}
-}
-
-// Register makes a transport known to nvme.Open under a trtype of its own, for
-// devices that open finds by their address: controllers in other processes, for
-// example. cfg has its defaults filled in. The transport closes the device.
-func Register(trtype string, open func(addr nvme.Address, cfg *Config) (Device, error)) {
-	nvme.Register(trtype, func(addr nvme.Address, cfg *nvme.Config) (nvme.Transport, error) {
-		c, err := configOf(cfg)
-		if err != nil {
-			return nil, err
-		}
-		if c, err = c.withDefaults(); err != nil {
-			return nil, err
-		}
-		dev, err := open(addr, &c)
-		if err != nil {
-			return nil, err
-		}
-		t, err := New(dev, &c)
-		if err != nil {
-			dev.Close()
-			return nil, err
-		}
-		return t, nil
-	})
 }
