@@ -368,14 +368,14 @@ func (d *fakeDevice) complete(cq uint16, c cqe) {
 	if q == nil {
 		return
 	}
+	if (q.tail+1)%uint32(len(q.mem)) == d.bell(cq, 1) {
+		d.t.Errorf("completion queue %d is full", cq)
+	}
 	e := &q.mem[q.tail]
 	atomic.StoreUint64(&e.lo, c.lo)
 	atomic.StoreUint64(&e.hi, c.hi&^phaseBit|q.phase)
 	if q.tail++; int(q.tail) == len(q.mem) {
 		q.tail, q.phase = 0, q.phase^phaseBit
-	}
-	if q.tail == d.bell(cq, 1) {
-		d.t.Errorf("completion queue %d is full", cq)
 	}
 	if fd, ok := d.vectors[q.iv]; ok {
 		signal(fd)
