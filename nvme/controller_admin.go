@@ -34,6 +34,13 @@ func (c *Controller) MaxTransfer() uint32 {
 	return m
 }
 
+// stripe returns the transport's Limits.Stripe.
+func (c *Controller) stripe() uint32 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.limits.Stripe
+}
+
 // GetFeature reads a feature's value: the result dword, and buf where the
 // feature has a data structure. sel is 0 for the current value, 1 default, 2
 // saved, 3 capabilities.

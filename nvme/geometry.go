@@ -56,7 +56,9 @@ func (c *Controller) geometry(ctx context.Context, ns *Namespace, info *Identify
 	if g.oneCommand == 0 {
 		return nil, fmt.Errorf("%w: namespace %d: a block of %d bytes exceeds the largest transfer of %d", ErrProtocol, ns.id, g.xfer, c.MaxTransfer())
 	}
-	g.boundary = uint32(info.NOIOB)
+	if g.boundary = uint32(info.NOIOB); g.boundary == 0 {
+		g.boundary = c.stripe() >> f.LBADS
+	}
 	g.compare = c.id.Load().ONCS&ONCSCompare != 0
 	return g, c.commandSetLimits(ctx, g, do)
 }
