@@ -67,6 +67,9 @@ type Limits struct {
 	// Fabrics is set where the controller is reached over fabrics: queues are
 	// made by Connect, and a keep-alive timer runs.
 	Fabrics bool
+	// Arbitration is the arbitration mechanism to enable the controller with, a
+	// CCAMS... value, where CAP.AMS offers it. It is asked for with a nil id.
+	Arbitration uint8
 	// ControllerID is the controller identifier that the fabrics Connect
 	// returned; 0xffff where unknown.
 	ControllerID uint16
