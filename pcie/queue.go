@@ -212,6 +212,9 @@ func (q *queue) complete(lo, hi uint64) bool {
 
 // ring tells the controller of what was posted and reaped.
 func (q *queue) ring() int {
+	if q.unfed > q.limit { // first: what is posted now needs room, too
+		q.feed()
+	}
 	n := q.posts - q.rung - q.fused
 	if n != 0 {
 		tail := q.tail
@@ -223,9 +226,6 @@ func (q *queue) ring() int {
 		}
 		q.rung += n
 		q.tell(tail, n)
-	}
-	if q.unfed > q.limit {
-		q.feed()
 	}
 	return int(n)
 }

@@ -35,6 +35,7 @@ type conn struct {
 	rx       []byte // staging memory
 	head     int    // rx[head:tail] was received and not yet looked at
 	tail     int
+	large    bool // the last data was large: more of that kind will follow
 	receiver *pdu.Receiver
 	in       inbound
 	idleAt   int64 // no receive before this time while nothing is outstanding

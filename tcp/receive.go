@@ -21,6 +21,11 @@ const (
 // into the user's buffer, past the staging memory.
 const directFrom = 16 << 10
 
+// afterDirect is how much is received into the staging memory behind such data:
+// what fits the headers between two transfers, and not the next transfer, which
+// would then be copied twice.
+const afterDirect = 4 << 10
+
 // receive takes what the socket has, with one call, and acts on it.
 func (c *conn) receive() int {
 	if c.mode == rxData && c.in.left >= directFrom && c.head == c.tail {
@@ -33,8 +38,12 @@ func (c *conn) receive() int {
 		c.tail = copy(c.rx, c.rx[c.head:c.tail])
 		c.head = 0
 	}
+	room := c.rx[c.tail:]
+	if c.large && len(room) > afterDirect {
+		room = room[:afterDirect]
+	}
 	c.receives++
-	n, err := sys.Recv(c.fd, c.rx[c.tail:])
+	n, err := sys.Recv(c.fd, room)
 	if err != 0 {
 		if err != sys.EAGAIN {
 			c.fail(receiveError(err))
@@ -47,6 +56,7 @@ func (c *conn) receive() int {
 	}
 	c.received += uint64(n)
 	c.tail += n
+	c.large = c.large && n < len(room) // much came that is not large
 	c.parse()
 	return 1
 }
@@ -183,6 +193,7 @@ func (c *conn) startData(h *pdu.C2HData, shape pdu.Shape) bool {
 	in.req, in.slot, in.left = r, s, n
 	in.ok, in.ddgst, in.digest = ok, shape.DDGST(), 0
 	s.last = flags&pdu.LastPDU != 0
+	c.large = n >= directFrom
 	if r.Data.Vec != nil {
 		c.seek(off)
 	}
@@ -306,7 +317,7 @@ func (c *conn) receiveDirect() int {
 	}
 	c.head, c.tail = 0, 0
 	if left == in.left { // all of it fits: go on into the staging memory
-		iov = appendIovec(iov, c.rx)
+		iov = appendIovec(iov, c.rx[:min(afterDirect, len(c.rx))])
 	}
 	c.receives++
 	n, err := sys.Readv(c.fd, iov)

@@ -4,6 +4,7 @@ import (
 	"math"
 
 	"github.com/qpoll/qpoll/internal/hist"
+	"github.com/qpoll/qpoll/internal/sys"
 	"github.com/qpoll/qpoll/nvme"
 )
 
@@ -50,7 +51,7 @@ func newWorker(q nvme.Queue, wl *Workload, index int) (*worker, error) {
 		w.latency[op] = new(hist.Histogram)
 	}
 	seed := rng(wl.Seed + uint64(index)<<32)
-	memory := make([]byte, wl.Jobs*wl.Bytes)
+	memory := sys.HugeHeap(wl.Jobs * wl.Bytes)
 	fill(memory, &seed)
 	for i := range w.jobs {
 		j := &w.jobs[i]
