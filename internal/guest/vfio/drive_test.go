@@ -3,14 +3,9 @@
 package vfio
 
 import (
-	"bufio"
-	"encoding/json"
-	"io"
-	"strings"
 	"testing"
 
 	"github.com/qpoll/qpoll/internal/guest"
-	"github.com/qpoll/qpoll/internal/guest/qmp"
 )
 
 // badDrive is a drive of nothing that cannot read sector 64.
@@ -78,12 +73,7 @@ func TestDrive(t *testing.T) {
 	t.Run("Removal", func(t *testing.T) { m.testRemovalUnderLoad(t, plain) })
 	t.Run("Kernel", func(t *testing.T) {
 		m.do(t, "giveback", plain)
-		if err := m.Until(t.Context(), "the drive", func() (bool, error) {
-			f, err := m.Glob(t.Context(), "/sys/bus/pci/devices/"+plain+"/nvme/nvme*/nvme*n1/size")
-			return len(f) == 1, err
-		}); err != nil {
-			t.Fatal(err)
-		}
+		m.kernelHas(t, plain)
 		m.Shell(t, "d=/dev/$(ls /sys/bus/pci/devices/"+plain+"/nvme/nvme*/ | grep -m1 '^nvme.*n1$' | sed 's/c[0-9]*n/n/'); mke2fs -q $d; mount -t ext2 $d /mnt; echo again > /mnt/x; umount /mnt")
 	})
 }
@@ -91,51 +81,13 @@ func TestDrive(t *testing.T) {
 // testRemovalUnderLoad takes the function out while it is loaded, and puts
 // another in that is then loaded.
 func (m machine) testRemovalUnderLoad(t *testing.T, addr string) {
-	ctx := t.Context()
-	inR, inW := io.Pipe()
-	outR, outW := io.Pipe()
-	var problems strings.Builder
-	p, err := m.Start(ctx, guest.Command{Argv: []string{workerPath, "drive", addr, "gone"}, Stdin: inR, Stdout: outW, Stderr: &problems})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	go func() { err := p.Wait(); outW.Close(); ended <- err }()
-	lines := bufio.NewScanner(outR)
-	expect := func(want string) {
-		t.Helper()
-		if !lines.Scan() || lines.Text() != want {
-			t.Fatalf("got %q, want %q: %v\n%s", lines.Text(), want, lines.Err(), problems.String())
-		}
-	}
-	expect("loaded")
-	if err := m.QMP().Execute(ctx, "device_del", map[string]any{"id": "nv0"}, nil); err != nil {
-		t.Fatal(err)
-	}
-	expect("gone")
-	go func() { _, _ = io.Copy(io.Discard, outR) }()
-	inW.Close()
-	if err := <-ended; err != nil {
-		t.Fatalf("%v: %s", err, problems.String())
-	}
-	_, err = m.QMP().WaitEvent(ctx, func(e qmp.Event) bool {
-		var d struct{ Device string }
-		return e.Name == "DEVICE_DELETED" && json.Unmarshal(e.Data, &d) == nil && d.Device == "nv0"
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = m.QMP().Execute(ctx, "device_add", map[string]any{"driver": "nvme", "id": "nv9", "serial": "again", "bus": "rp0", "drive": "d3"}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = m.Until(ctx, "the new function", func() (bool, error) {
-		f, err := m.Glob(ctx, "/sys/bus/pci/devices/"+addr+"/nvme/nvme*/nvme*n1/size")
-		return len(f) == 1, err
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	b := m.start(t, "drive", addr, "gone")
+	b.expect(t, m, "loaded")
+	m.takeOut(t, "nv0")
+	b.expect(t, m, "gone")
+	b.finish(t, m)
+	m.isOut(t, "nv0")
+	m.putIn(t, "nv9", "d3", addr)
 	m.do(t, "bind", addr)
 	m.do(t, "drive", addr, "identify", "bells")
 }
