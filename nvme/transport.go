@@ -60,6 +60,10 @@ type Limits struct {
 	// MaxTransfer is the largest transfer of one command in bytes; 0 means
 	// that the transport sets no limit.
 	MaxTransfer uint32
+	// Stripe is a length in bytes: commands are faster if they do not cross a
+	// multiple of it. For controllers known to have one and not to say so by
+	// NOIOB, which comes first. 0: none.
+	Stripe uint32
 	// Fabrics is set where the controller is reached over fabrics: queues are
 	// made by Connect, and a keep-alive timer runs.
 	Fabrics bool

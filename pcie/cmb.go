@@ -29,7 +29,15 @@ func (t *transport) openCMB() {
 	if old := t.cmb.Swap(nil); old != nil {
 		t.mem.unreserve(old.base)
 	}
-	if t.cfg.CMB == 0 || !t.capp().CMBS() {
+	if !t.capp().CMBS() {
+		return
+	}
+	if t.cfg.CMB == 0 {
+		// No reset takes a buffer away that somebody before us has enabled: the
+		// controller would go on taking addresses of ours for those of its own.
+		if err := t.dev.Write64(nvme.RegCMBMSC, 0); err != nil {
+			t.cfg.Logger.Warn("controller memory buffer not disabled", "device", t.dev.Name(), "error", err)
+		}
 		return
 	}
 	c, err := t.findCMB()

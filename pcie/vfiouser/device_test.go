@@ -320,7 +320,7 @@ func TestOpenErrors(t *testing.T) {
 		{"capabilities that are none", func(s *server) { s.override.set(replyTo(vfuser.CmdVersion, append(le4(1<<16), "{]\x00"...))) }, ErrProtocol},
 		{"not PCI", func(s *server) { s.override.set(replyTo(vfuser.CmdDeviceInfo, le4(16, 4, 9, 5))) }, ErrDevice},
 		{"no configuration space", func(s *server) { s.override.set(replyTo(vfuser.CmdDeviceInfo, le4(16, 2, 7, 5))) }, ErrDevice},
-		{"another class", func(s *server) { s.config[0xa] = 6 }, ErrDevice},
+		{"another class", func(s *server) { s.mu.Lock(); s.config[0xa] = 6; s.mu.Unlock() }, ErrDevice},
 		{"refusal", func(s *server) {
 			s.override.set(func(c *vfuser.Conn, m *vfuser.Message) bool {
 				_ = c.Send(m.ErrorReply(syscall.EPERM), nil, nil)
@@ -357,7 +357,9 @@ func TestOpenErrors(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			s.irqs = append(s.irqs, fd)
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.irqs = append(s.irqs, fd) // closed with the server
 			return []int{fd}
 		}), ErrProtocol},
 		{"a short answer to a read", func(s *server) { s.override.set(replyTo(vfuser.CmdRegionRead, le4(0, 0, 7, 64, 1))) }, ErrProtocol},

@@ -3,15 +3,12 @@
 package vfio
 
 import (
-	"bufio"
 	"encoding/json"
 	"errors"
-	"io"
 	"strings"
 	"testing"
 
 	"github.com/qpoll/qpoll/internal/guest"
-	"github.com/qpoll/qpoll/internal/guest/qmp"
 	"github.com/qpoll/qpoll/pcie"
 )
 
@@ -91,10 +88,8 @@ func TestDevice(t *testing.T) {
 	addr := all[0].Address
 	m.refused(t, []string{"device", addr}, "not bound to vfio-pci", "nvme")
 	m.refused(t, []string{"bind", addr}, "modprobe vfio-pci")
-	for _, module := range []string{"vfio-pci"} {
-		if err := m.LoadModule(t.Context(), module, ""); err != nil {
-			t.Fatal(err)
-		}
+	if err := m.LoadModule(t.Context(), "vfio-pci", ""); err != nil {
+		t.Fatal(err)
 	}
 	m.testInUse(t, addr)
 	m.do(t, "bind", addr)
@@ -108,9 +103,7 @@ func TestDevice(t *testing.T) {
 		t.Error("the IOMMU has not complained of writes that it kept away")
 	}
 	m.do(t, "giveback", addr)
-	if err := m.Until(t.Context(), "the drive", func() (bool, error) { return m.Exists(t.Context(), "/dev/nvme0n1") }); err != nil {
-		t.Fatal(err)
-	}
+	m.kernelHas(t, addr)
 	m.Shell(t, "mount -t ext2 /dev/nvme0n1 /mnt; cat /mnt/file; umount /mnt")
 	m.do(t, "bind", addr)
 	m.testRemoval(t, addr)
@@ -154,50 +147,15 @@ func (m machine) testNobody(t *testing.T, addr string) {
 // testRemoval takes the function out while registers are read, and puts another
 // in.
 func (m machine) testRemoval(t *testing.T, addr string) {
-	ctx := t.Context()
-	inR, inW := io.Pipe()
-	outR, outW := io.Pipe()
-	var problems strings.Builder
-	p, err := m.Start(ctx, guest.Command{Argv: []string{workerPath, "hold", addr}, Stdin: inR, Stdout: outW, Stderr: &problems})
-	if err != nil {
-		t.Fatal(err)
-	}
-	ended := make(chan error, 1)
-	go func() { err := p.Wait(); outW.Close(); ended <- err }()
-	lines := bufio.NewScanner(outR)
-	expect := func(want string) {
-		t.Helper()
-		if !lines.Scan() || lines.Text() != want {
-			t.Fatalf("got %q, want %q: %v\n%s", lines.Text(), want, lines.Err(), problems.String())
-		}
-	}
-	expect("holding")
+	b := m.start(t, "hold", addr)
+	b.expect(t, m, "holding")
 	m.refused(t, []string{"giveback", addr}, "in use", "worker")
-	if err := m.QMP().Execute(ctx, "device_del", map[string]any{"id": "nv0"}, nil); err != nil {
-		t.Fatal(err)
-	}
-	expect("gone")
-	// The kernel waits until it is closed.
-	inW.Close()
-	if err := <-ended; err != nil {
-		t.Fatalf("%v: %s", err, problems.String())
-	}
-	_, err = m.QMP().WaitEvent(ctx, func(e qmp.Event) bool {
-		var d struct{ Device string }
-		return e.Name == "DEVICE_DELETED" && json.Unmarshal(e.Data, &d) == nil && d.Device == "nv0"
-	})
-	if err != nil {
-		t.Fatal(err)
-	}
+	m.takeOut(t, "nv0")
+	b.expect(t, m, "gone")
+	b.finish(t, m) // the kernel waits until it is closed
+	m.isOut(t, "nv0")
 	m.refused(t, []string{"device", addr}, "no such PCI function")
-	err = m.QMP().Execute(ctx, "device_add", map[string]any{"driver": "nvme", "id": "nv1", "serial": "first again", "bus": "rp0", "drive": "d1"}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	err = m.Until(ctx, "the new function", func() (bool, error) { return m.Exists(ctx, "/sys/block/nvme0n1/size") })
-	if err != nil {
-		t.Fatal(err)
-	}
+	m.putIn(t, "nv1", "d1", addr)
 	m.do(t, "bind", addr)
 	m.do(t, "device", addr)
 	m.do(t, "giveback", addr)

@@ -7,6 +7,10 @@
 //	worker giveback ADDRESS   gives it back to the kernel
 //	worker device ADDRESS [group|cdev|noiommu]
 //	                          tests the device below the driver
+//	worker drive ADDRESS TEST...
+//	                          tests the controller with the driver
+//	worker shared ADDRESS ADDRESS
+//	                          tests two controllers of one subsystem
 //	worker hold ADDRESS       opens the function and reads registers until it is
 //	                          gone; closes it at the end of standard input
 //
@@ -23,7 +27,7 @@ import (
 	"github.com/qpoll/qpoll/pcie"
 )
 
-var errUsage = errors.New("usage: worker list|bind|giveback|device|hold [ADDRESS]")
+var errUsage = errors.New("usage: worker list|bind|giveback|device|hold|drive|shared [ADDRESS] [TEST...]")
 
 func main() {
 	if err := run(context.Background(), os.Args[1:]); err != nil {
@@ -54,6 +58,13 @@ func run(ctx context.Context, args []string) error {
 		return testDevice(ctx, address, args[2:])
 	case "hold":
 		return hold(ctx, address)
+	case "drive":
+		return testDrives(ctx, address, args[2:])
+	case "shared":
+		if len(args) != 3 {
+			return errUsage
+		}
+		return testShared(ctx, address, args[2])
 	}
 	return errUsage
 }
