@@ -80,7 +80,8 @@ func (c *conn) provide(r *request, why starvation) bool {
 		return true
 	}
 	r.state, r.hunger = reqStarved, why
-	if c.starved.head == nil {
+	if !c.cold.starving {
+		c.cold.starving = true
 		c.w.cold.starving = append(c.w.cold.starving, c)
 	}
 	c.starved.push(r)
@@ -136,7 +137,7 @@ func (w *worker) feed() {
 	w.cold.starving = nil
 	for i, c := range list {
 		c.eat()
-		if c.starved.head != nil {
+		if c.cold.starving = c.starved.head != nil; c.cold.starving {
 			w.cold.starving = append(w.cold.starving, c)
 		}
 		list[i] = nil
