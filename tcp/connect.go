@@ -340,9 +340,13 @@ func (c *conn) pollLinger(fd int) {
 	if l.fd != fd || fd < 0 {
 		return
 	}
+	if c.qp.Poller().Now() >= l.until {
+		c.endLinger()
+		return
+	}
 	for range 64 {
 		n, err := sys.Recv(fd, l.buf[:])
-		if err == sys.EAGAIN && c.qp.Poller().Now() < l.until {
+		if err == sys.EAGAIN {
 			break
 		}
 		if err != 0 || n == 0 {
