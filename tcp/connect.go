@@ -236,7 +236,7 @@ func connected(arg any, cpl *nvme.Completion) {
 		return // aborted with the connection, which has its own error
 	}
 	if st := cpl.Status(); !st.OK() {
-		c.fail(connectError(st, cpl.Result))
+		c.fail(connectError(st, cpl.Result, c.qp.ID()))
 		return
 	}
 	resp := nvme.ParseConnectResponse(cpl.Result)
