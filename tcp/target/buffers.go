@@ -85,6 +85,7 @@ func (c *conn) provide(r *request, why starvation) bool {
 		c.w.cold.starving = append(c.w.cold.starving, c)
 	}
 	c.starved.push(r)
+	c.w.watchStalled(c)
 	return false
 }
 
@@ -101,6 +102,7 @@ func (c *conn) grant(r *request) bool {
 
 func (c *conn) lend(r *request, class int) {
 	r.buf = c.w.buffers.get(class)
+	r.turn = c.w.now
 	c.bufBytes += bufferSize(class)
 	if r.hasRead() {
 		r.op.Data = r.buf.b[:r.length:r.length]
@@ -142,6 +144,7 @@ func (w *worker) feed() {
 		}
 		list[i] = nil
 	}
+	w.watchStalled(w.cold.starving...)
 	// The one that has waited longest comes first next time.
 	if n := len(w.cold.starving); n > 1 {
 		w.cold.starving = append(w.cold.starving[1:n:n], w.cold.starving[0])

@@ -3,6 +3,7 @@ package target_test
 import (
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/qpoll/qpoll/nvme"
 	"github.com/qpoll/qpoll/tcp/pdu"
@@ -58,5 +59,45 @@ func TestLeaveWhileMoving(t *testing.T) {
 	}
 	if after := l.target.IOQueues(); !slices.Equal(after, before) {
 		t.Errorf("pollers are thought to have %d I/O queues, want %d", after, before)
+	}
+}
+
+// TestStalledHosts has hosts take all the memory and never send the data, or
+// never read it: they go when another one needs it, and no sooner.
+func TestStalledHosts(t *testing.T) {
+	for _, cmd := range []nvme.Command{write(0, 2048), read(0, 2048)} {
+		cfg := oneNamespace(backend.NewHeap(16 << 20))
+		cfg.Limits.BufferMemory = 8 << 20
+		cfg.Limits.ConnectionBuffers = 4 << 20
+		cfg.Transport.SendBuffer = 8 << 10
+		l := newLab(t, cfg)
+		var hogs []*host
+		for range 2 {
+			_, q := l.io(connectOptions{}, pdu.ICReqFields{DDGST: true}) // so that reads take memory
+			for range 4 {
+				q.post(cmd, nil, 1<<20)
+			}
+			hogs = append(hogs, q)
+		}
+		for range 100 {
+			l.step()
+		}
+		l.advance(time.Hour)
+		admin, q := l.io(connectOptions{}, pdu.ICReqFields{})
+		if n := l.subsystem().Stats().Queues; n != 3 {
+			t.Fatalf("%d queues, want all 3", n)
+		}
+		q.post(write(0, 8), nil, 4096)
+		for range 100 {
+			l.step()
+		}
+		l.advance(31 * time.Second)
+		r := *(*pdu.R2T)(q.nextOf(pdu.TypeR2T).Header)
+		q.answer(r.CCCID(), r.TTAG(), 0, make([]byte, 4096))
+		q.ok(q.completion())
+		if n := l.subsystem().Stats().Queues; n != 1 {
+			t.Errorf("%d queues, want 1: the hosts that hold memory are to go", n)
+		}
+		admin.ok(admin.do(nvme.Command{Opcode: nvme.AdminKeepAlive}, nil))
 	}
 }
