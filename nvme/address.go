@@ -10,9 +10,9 @@ import (
 // Address names a controller: the transport, where it is, and options, as
 // parsed from the strings that users of nvme-cli and SPDK know.
 type Address struct {
-	Transport             string // trtype in lower case: "tcp", "pcie"
+	Transport             string // trtype in lower case: "tcp", "pcie", "vfiouser"
 	Family                string // adrfam in lower case: "ipv4", "ipv6", or empty
-	Traddr                string // network address or name, or PCI address
+	Traddr                string // network address or name, PCI address, or path of a socket
 	Service               string // trsvcid: port number or name
 	SubNQN                string // subnqn, subsysnqn or nqn
 	HostTraddr, HostIface string // source address and interface
@@ -78,6 +78,9 @@ func (a *Address) set(key, v string) {
 	switch key {
 	case "transport":
 		a.Transport = strings.ToLower(v)
+		if a.Transport == "vfio-user" {
+			a.Transport = "vfiouser" // as SPDK writes it
+		}
 	case "adrfam":
 		a.Family = strings.ToLower(v)
 	case "traddr":

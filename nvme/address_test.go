@@ -19,6 +19,8 @@ func TestParseAddress(t *testing.T) {
 			Transport: "tcp", Family: "ipv6", Traddr: "fe80::1%eth0", SubNQN: nqn},
 		"traddr:[::1] trsvcid:4420":                {Transport: "tcp", Traddr: "[::1]", Service: "4420"},
 		"  trtype=PCIe   traddr=0000:01:00.0 ns=3": {Transport: "pcie", Traddr: "0000:01:00.0", Options: map[string]string{"ns": "3"}},
+		"trtype:VFIOUSER traddr:/run/spdk/disk0":   {Transport: "vfiouser", Traddr: "/run/spdk/disk0"},
+		"trtype:vfio-user traddr:/run/spdk/disk0":  {Transport: "vfiouser", Traddr: "/run/spdk/disk0"},
 		"traddr=h nqn=" + nqn + " hdgst=1 data-digest=true host_iface=eth0 host-traddr=10.0.0.1 hostnqn=nqn.x:1 hostid=z": {
 			Transport: "tcp", Traddr: "h", SubNQN: nqn, HostTraddr: "10.0.0.1", HostIface: "eth0", HostNQN: "nqn.x:1", HostID: "z",
 			Options: map[string]string{"hdr_digest": "1", "data_digest": "true"}},

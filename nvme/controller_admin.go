@@ -15,8 +15,30 @@ const adminReserve = maxAsyncRequests + maxAborts + 2
 // comes back as an error of type Status beside the completion. While the
 // controller reconnects, the command waits. If ctx ends first, a command that
 // was not sent will not be; else its fate is unknown. buf may be reused at once.
+//
+// After a command that formats, deletes, attaches or detaches a namespace, the
+// handles of what it changed are brought up to date, since a controller need not
+// report to a host what that host has done.
 func (c *Controller) Admin(ctx context.Context, cmd *Command, buf []byte) (Completion, error) {
-	return c.passthrough(ctx, c.admin, nil, cmd, buf)
+	cpl, err := c.passthrough(ctx, c.admin, nil, cmd, buf)
+	if err == nil {
+		err = c.afterAdmin(ctx, cmd)
+	}
+	return cpl, err
+}
+
+// afterAdmin looks at the namespaces that a command may have changed.
+func (c *Controller) afterAdmin(ctx context.Context, cmd *Command) error {
+	switch cmd.Opcode {
+	case AdminFormatNVM, AdminNamespaceManagement, AdminNamespaceAttachment:
+	default:
+		return nil
+	}
+	var list []uint32 // all
+	if cmd.NSID != NSIDAll {
+		list = []uint32{cmd.NSID}
+	}
+	return c.opError("look at namespaces", 0, c.refreshNamespaces(ctx, list))
 }
 
 // MaxTransfer returns the most bytes that one command may move, from MDTS and
@@ -32,6 +54,13 @@ func (c *Controller) MaxTransfer() uint32 {
 		}
 	}
 	return m
+}
+
+// stripe returns the transport's Limits.Stripe.
+func (c *Controller) stripe() uint32 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.limits.Stripe
 }
 
 // GetFeature reads a feature's value: the result dword, and buf where the

@@ -66,7 +66,7 @@ func (c *Controller) enable(ctx context.Context) error {
 	if err := c.quietDown(ctx, limit); err != nil {
 		return err
 	}
-	want := CCFields{EN: true, IOSQES: 6, IOCQES: 4, CSS: bestCSS(capp)}.CC()
+	want := CCFields{EN: true, IOSQES: 6, IOCQES: 4, CSS: bestCSS(capp), AMS: bestAMS(capp, c.t.Limits(nil).Arbitration)}.CC()
 	if err := c.t.SetProperty(ctx, RegCC, 4, uint64(want)); err != nil {
 		return fmt.Errorf("write CC: %w", err)
 	}
@@ -260,4 +260,15 @@ func bestCSS(c CAP) uint8 {
 		return cssAdmin
 	}
 	return cssNVM
+}
+
+// bestAMS chooses CC.AMS: what is asked for where the controller has it, else
+// round robin, which all have.
+func bestAMS(c CAP, asked uint8) uint8 {
+	switch ams := c.AMS(); {
+	case asked == CCAMSWeightedRoundRobin && ams&CAPAMSWeightedRoundRobin != 0,
+		asked == CCAMSVendor && ams&CAPAMSVendor != 0:
+		return asked
+	}
+	return CCAMSRoundRobin
 }

@@ -98,6 +98,10 @@ func (c *Controller) recover(cause error) {
 		disabled = c.disable()
 	}
 	c.takeDown()
+	if errors.Is(cause, ErrGone) {
+		c.giveUp(cause)
+		return
+	}
 	c.setState(StateConnecting, cause)
 	wait := time.Duration(0)
 	if !errors.Is(cause, errReset) && start.Sub(c.lastUp) < c.cfg.ReconnectDelay {
@@ -159,7 +163,7 @@ func (c *Controller) attempt(n int) error {
 // host, a status that says "do not retry".
 func permanent(err error) bool {
 	var st Status
-	return errors.As(err, &st) && st.DNR() || errors.Is(err, ErrUnsupported)
+	return errors.As(err, &st) && st.DNR() || errors.Is(err, ErrUnsupported) || errors.Is(err, ErrGone)
 }
 
 // giveUp declares the controller dead. Only Close remains.

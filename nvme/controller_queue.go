@@ -13,6 +13,36 @@ type QueueConfig struct {
 	// Size is the queue's size in entries; one less can be in flight. 0:
 	// Config.QueueSize. Limited to what the controller allows.
 	Size int
+	// Class is the queue's class where the controller arbitrates by weight
+	// (see the transport's own configuration). It means nothing elsewhere.
+	Class Class
+}
+
+// Class is the class of a submission queue in weighted round robin arbitration
+// (Base Specification 3.4.4.2).
+type Class uint8
+
+// The classes. The zero value is medium.
+const (
+	ClassDefault Class = iota // medium
+	ClassUrgent               // before all others, which it can starve
+	ClassHigh
+	ClassMedium
+	ClassLow
+)
+
+// Priority returns the class as a Priority... value of Create I/O Submission
+// Queue; PriorityMedium for what is no class.
+func (c Class) Priority() uint8 {
+	switch c {
+	case ClassUrgent:
+		return PriorityUrgent
+	case ClassHigh:
+		return PriorityHigh
+	case ClassLow:
+		return PriorityLow
+	}
+	return PriorityMedium
 }
 
 // OpenQueue makes an I/O queue pair that belongs to poller p and, with Bind,
@@ -109,7 +139,7 @@ func (c *Controller) reserveQueue(p *poller.Poller, cfg QueueConfig) (*QueuePair
 		}
 		q := newQueuePair(p, queueParams{
 			id: uint16(qid), size: size, timeout: c.cfg.IOTimeout, retries: uint8(c.cfg.Retries),
-			ctrl: c, lost: c.queueLost, timedOut: c.commandOverdue,
+			class: cfg.Class, ctrl: c, lost: c.queueLost, timedOut: c.commandOverdue,
 		})
 		c.queues[uint16(qid)] = q
 		return q, nil

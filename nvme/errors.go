@@ -32,6 +32,9 @@ var (
 	ErrTimeout = errors.New("nvme: timeout")
 	// ErrProtocol: the controller violated the specification.
 	ErrProtocol = errors.New("nvme: protocol violation by the controller")
+	// ErrGone: the device that was the controller is not there any more. It is
+	// not waited for.
+	ErrGone = errors.New("nvme: device is gone")
 	// ErrFatal: the controller reported a fatal status (CSTS.CFS).
 	ErrFatal = errors.New("nvme: controller fatal status")
 )

@@ -37,6 +37,7 @@ type fakeDisk struct {
 	connected func(q *fakeQueue)
 	cntlid    uint16 // as Connect tells it
 	most      uint32 // bytes per command that the transport moves
+	stripe    uint32 // Limits.Stripe
 	// dropped sees the commands that a lost connection carried.
 	dropped func(q *fakeQueue, r *Request)
 	// wrote sees each change of the disk, d.mu held; data is nil for zeroes.
@@ -101,7 +102,7 @@ func (d *fakeDisk) use(call string) {
 }
 
 func (d *fakeDisk) Limits(*IdentifyController) Limits {
-	return Limits{ControllerID: d.cntlid, Fabrics: !d.local, MaxTransfer: d.most}
+	return Limits{ControllerID: d.cntlid, Fabrics: !d.local, MaxTransfer: d.most, Stripe: d.stripe}
 }
 
 func (d *fakeDisk) Connect(ctx context.Context, qp *QueuePair) error {

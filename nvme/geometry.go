@@ -29,16 +29,6 @@ type geometry struct {
 // size returns the size in bytes.
 func (g *geometry) size() int64 { return int64(g.blocks * uint64(g.xfer)) }
 
-// crosses tells whether blocks at lba reach across a multiple of the boundary,
-// which is not 0.
-func (g *geometry) crosses(lba uint64, blocks uint32) bool {
-	if b := uint64(g.boundary); b&(b-1) != 0 {
-		return lba%b+uint64(blocks) > b
-	} else {
-		return lba&(b-1)+uint64(blocks) > b
-	}
-}
-
 // maxNLB is the most blocks that the 16-bit field NLB can ask for.
 const maxNLB = 1 << 16
 
@@ -66,7 +56,9 @@ func (c *Controller) geometry(ctx context.Context, ns *Namespace, info *Identify
 	if g.oneCommand == 0 {
 		return nil, fmt.Errorf("%w: namespace %d: a block of %d bytes exceeds the largest transfer of %d", ErrProtocol, ns.id, g.xfer, c.MaxTransfer())
 	}
-	g.boundary = uint32(info.NOIOB)
+	if g.boundary = uint32(info.NOIOB); g.boundary == 0 {
+		g.boundary = c.stripe() >> f.LBADS
+	}
 	g.compare = c.id.Load().ONCS&ONCSCompare != 0
 	return g, c.commandSetLimits(ctx, g, do)
 }
@@ -124,51 +116,20 @@ func (g *geometry) applyLimits(l *IdentifyControllerNVM, oncs uint16, minPage ui
 	}
 }
 
-// check validates an I/O before anything reaches the wire.
-func (g *geometry) check(io *IO) (Data, opLimits, error) {
-	lim := opLimits{boundary: uint64(g.boundary)}
-	if g.gone {
-		return Data{}, lim, ErrNoNamespace
-	}
-	if io.Blocks == 0 {
-		return Data{}, lim, fmt.Errorf("%w: no blocks", ErrLength)
-	}
-	if io.LBA >= g.blocks || io.Blocks > g.blocks-io.LBA {
-		return Data{}, lim, fmt.Errorf("%w: LBA %d, %d blocks, namespace of %d", ErrOutOfRange, io.LBA, io.Blocks, g.blocks)
-	}
-	d := Data{Buf: io.Buf, Vec: io.Vec}
-	switch io.Op {
-	case OpRead:
-		d.Dir = DirIn
-	case OpWrite:
-		d.Dir = DirOut
-	case OpCompare:
-		if !g.compare {
-			return d, lim, fmt.Errorf("%w: Compare", ErrUnsupported)
-		}
-		d.Dir = DirOut
-	case OpWriteZeroes:
-		return g.checkNoData(io, g.zeroes, "Write Zeroes")
-	case OpVerify:
-		return g.checkNoData(io, g.verify, "Verify")
-	default:
-		return d, lim, fmt.Errorf("%w: opcode %#x in IO", ErrUnsupported, uint8(io.Op))
-	}
-	if have, need := d.room(), io.Blocks*uint64(g.xfer); have != need || io.Buf != nil && io.Vec != nil {
-		return d, lim, fmt.Errorf("%w: %d bytes for %d blocks of %d", ErrLength, have, io.Blocks, g.xfer)
-	}
-	d.Len = uint32(io.Blocks * uint64(g.xfer)) // of one piece; cut sets it when splitting
-	lim.max, lim.xfer = uint64(g.oneCommand), g.xfer
-	return d, lim, nil
+var errNoBlocks = fmt.Errorf("%w: no blocks", ErrLength)
+
+func (g *geometry) outOfRange(io *IO) error {
+	return fmt.Errorf("%w: LBA %d, %d blocks, namespace of %d", ErrOutOfRange, io.LBA, io.Blocks, g.blocks)
 }
 
-func (g *geometry) checkNoData(io *IO, limit uint64, name string) (Data, opLimits, error) {
-	lim := opLimits{max: limit}
-	switch {
-	case limit == 0:
-		return Data{}, lim, fmt.Errorf("%w: %s", ErrUnsupported, name)
-	case io.Buf != nil || io.Vec != nil:
-		return Data{}, lim, fmt.Errorf("%w: %s takes no data", ErrLength, name)
-	}
-	return Data{}, lim, nil
+func (g *geometry) wrongLength(have, blocks uint64) error {
+	return fmt.Errorf("%w: %d bytes for %d blocks of %d", ErrLength, have, blocks, g.xfer)
 }
+
+func badOp(op Opcode) error {
+	return fmt.Errorf("%w: opcode %#x in IO", ErrUnsupported, uint8(op))
+}
+
+func unsupported(name string) error { return fmt.Errorf("%w: %s", ErrUnsupported, name) }
+
+func takesNoData(name string) error { return fmt.Errorf("%w: %s takes no data", ErrLength, name) }

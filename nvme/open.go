@@ -44,7 +44,11 @@ func factory(name string) (Factory, error) {
 	if list == "" {
 		list = "none"
 	}
-	return nil, fmt.Errorf("%w: transport %q is not linked in (have: %s; import github.com/qpoll/qpoll/%[2]s)", ErrAddress, name, list)
+	pkg := name
+	if name == "vfiouser" {
+		pkg = "pcie/vfiouser"
+	}
+	return nil, fmt.Errorf("%w: transport %q is not linked in (have: %s; import github.com/qpoll/qpoll/%s)", ErrAddress, name, list, pkg)
 }
 
 // Open connects to the controller that addr names (see ParseAddress) and

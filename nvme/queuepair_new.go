@@ -11,6 +11,7 @@ import (
 type queueCold struct {
 	id       uint16
 	size     int
+	class    Class
 	ctrl     *Controller
 	err      error // why it is down or dead
 	broken   error // why the connection was lost, from then on until the next
@@ -29,6 +30,7 @@ type queueCold struct {
 type queueParams struct {
 	id       uint16
 	size     int // entries; commands in flight stay below it
+	class    Class
 	reserve  int // of these, for internal commands only
 	timeout  time.Duration
 	retries  uint8
@@ -54,7 +56,7 @@ func newQueuePair(p *poller.Poller, s queueParams) *QueuePair {
 		reserve: uint(s.reserve) + 1,
 		mask:    uint16(1<<nbits - 1),
 		step:    uint16(1 << nbits),
-		cold: queueCold{id: s.id, size: s.size, ctrl: s.ctrl, retries: s.retries, timeout: s.timeout,
+		cold: queueCold{id: s.id, size: s.size, class: s.class, ctrl: s.ctrl, retries: s.retries, timeout: s.timeout,
 			lost: s.lost, timedOut: s.timedOut},
 	}
 	for i := range q.reqs {
@@ -66,6 +68,9 @@ func newQueuePair(p *poller.Poller, s queueParams) *QueuePair {
 	}
 	return q
 }
+
+// Class returns the class that the queue was opened with. Any goroutine.
+func (q *QueuePair) Class() Class { return q.cold.class }
 
 // Attach gives the queue pair its transport side. For transports, before the
 // first Connect returns.

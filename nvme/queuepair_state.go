@@ -21,6 +21,10 @@ func (q *QueuePair) Lost(err error) {
 	}
 }
 
+// Broken returns why the connection was lost, nil if it was not since the last
+// Connect began. For transports, on the core.
+func (q *QueuePair) Broken() error { return q.cold.broken }
+
 // Quiesced tells that no outstanding command can touch host memory or complete
 // any more. For transports, after Lost or within Disconnect. Commands that may
 // be sent again are held for the reconnect, in order of submission; the others

@@ -60,9 +60,16 @@ type Limits struct {
 	// MaxTransfer is the largest transfer of one command in bytes; 0 means
 	// that the transport sets no limit.
 	MaxTransfer uint32
+	// Stripe is a length in bytes: commands are faster if they do not cross a
+	// multiple of it. For controllers known to have one and not to say so by
+	// NOIOB, which comes first. 0: none.
+	Stripe uint32
 	// Fabrics is set where the controller is reached over fabrics: queues are
 	// made by Connect, and a keep-alive timer runs.
 	Fabrics bool
+	// Arbitration is the arbitration mechanism to enable the controller with, a
+	// CCAMS... value, where CAP.AMS offers it. It is asked for with a nil id.
+	Arbitration uint8
 	// ControllerID is the controller identifier that the fabrics Connect
 	// returned; 0xffff where unknown.
 	ControllerID uint16

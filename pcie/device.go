@@ -2,16 +2,17 @@ package pcie
 
 import (
 	"context"
-	"errors"
+	"fmt"
 
 	"github.com/qpoll/qpoll/internal/mmio"
+	"github.com/qpoll/qpoll/nvme"
 )
 
 // ErrGone: the device does not answer any more: it was pulled out or its link
 // went down, the program at the other end of the socket ended, or it was
 // closed. It does not come back; where it is plugged in again, that is another
-// Device.
-var ErrGone = errors.New("pcie: device is gone")
+// Device. It is an nvme.ErrGone.
+var ErrGone = fmt.Errorf("pcie: %w", nvme.ErrGone)
 
 // Device is one NVMe function as its driver sees it: registers, mapped memory,
 // DMA and interrupts. Methods may be called from any goroutine, but not beside

@@ -1,3 +1,5 @@
+//qpoll:hot
+
 package poller
 
 import "sync/atomic"
@@ -48,7 +50,7 @@ func (m *mailbox) put(fn func()) error {
 		case lap < 0: // filled a lap ago and not taken yet
 			return ErrMailboxFull
 		case lap > 0: // another producer was faster; tail has moved
-		case m.tail.CompareAndSwap(pos, pos+1):
+		case m.tail.CompareAndSwap(pos, pos+1): //qpoll:cold for what comes from other cores, no I/O
 			s.fn = fn
 			s.seq.Store(pos + 1)
 			return nil
@@ -81,4 +83,4 @@ func (m *mailbox) reserved() uint64 { return m.tail.Load() &^ closedBit }
 func (m *mailbox) empty() bool { return m.reserved() == m.head }
 
 // close refuses what is put from now on.
-func (m *mailbox) close() { m.tail.Or(closedBit) }
+func (m *mailbox) close() { m.tail.Or(closedBit) } //qpoll:cold once

@@ -1,3 +1,5 @@
+//qpoll:hot
+
 package poller
 
 import (
@@ -55,7 +57,7 @@ func (p *Poller) Stats() Stats {
 		if version&1 == 0 && pub.version.Load() == version {
 			break
 		}
-		runtime.Gosched()
+		runtime.Gosched() //qpoll:cold a reader on another core
 	}
 	return c.stats()
 }

@@ -176,7 +176,7 @@ func TestSocketOptions(t *testing.T) {
 	t.Parallel()
 	var cfg rigConfig
 	cfg.tcp = tcp.Config{
-		TOS: 0xb8, Priority: 4, Congestion: "reno", SendBuffer: 100_000, RecvBuffer: 60_000,
+		TOS: 0xb8, Priority: 5, Congestion: "reno", SendBuffer: 100_000, RecvBuffer: 60_000,
 		NoDelayOff: true, ReceiveBuffer: 20_000,
 	}
 	r := newRig(t, cfg)
@@ -187,6 +187,9 @@ func TestSocketOptions(t *testing.T) {
 	if n, err := sys.RecvBuffer(fd); err != nil || n != 120_000 {
 		t.Errorf("receive buffer %d, %v", n, err)
 	}
+	wantOption(t, "no delay", false)(sys.NoDelay(fd))
+	wantOption(t, "priority", 5)(sys.Priority(fd)) // 4 is what the type of service makes of it
+	wantOption(t, "type of service", 0xb8)(sys.TOS(fd, syscall.AF_INET))
 	if s, err := sys.Congestion(fd); err != nil || s != "reno" {
 		t.Errorf("congestion control %q, %v", s, err)
 	}
@@ -205,6 +208,44 @@ func TestSocketOptions(t *testing.T) {
 	err = f.connectTo(f.srv.Address(subNQN)+" host_traddr:192.0.2.1", nil)
 	if !errors.Is(err, syscall.EADDRNOTAVAIL) {
 		t.Errorf("source address that this host does not have: %v", err)
+	}
+}
+
+// Options of the address reach the sockets of I/O queues, too; without any,
+// small segments go at once.
+func TestSocketOptionsOfAddress(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct {
+		options       string
+		tos, priority int
+	}{
+		{"", 0, 0},
+		{" tos:72 priority:3", 72, 3},
+		{",tos=0x48,priority=0", 72, 2}, // 2 is what the type of service makes of it
+	} {
+		k, _ := disk(64)
+		f := setup(t, k, nil)
+		if err := f.connectTo(f.srv.Address(subNQN)+tt.options, nil); err != nil {
+			t.Fatal(err)
+		}
+		q := f.queue(nvme.QueueConfig{})
+		f.onCore(func() {
+			fd := tcp.FD(q.QueuePair())
+			wantOption(t, "no delay", true)(sys.NoDelay(fd))
+			wantOption(t, "priority", tt.priority)(sys.Priority(fd))
+			wantOption(t, "type of service", tt.tos)(sys.TOS(fd, syscall.AF_INET))
+		})
+		f.close()
+	}
+}
+
+// wantOption checks what a socket says of an option.
+func wantOption[T comparable](t *testing.T, name string, want T) func(T, error) {
+	return func(got T, err error) {
+		t.Helper()
+		if err != nil || got != want {
+			t.Errorf("%s is %v, %v, want %v", name, got, err, want)
+		}
 	}
 }
 
@@ -236,6 +277,10 @@ func TestIPv6(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantWorks(t, f)
+	q := f.queue(nvme.QueueConfig{})
+	f.onCore(func() {
+		wantOption(t, "traffic class", 0xb8)(sys.TOS(tcp.FD(q.QueuePair()), syscall.AF_INET6))
+	})
 	f.close()
 }
 

@@ -133,6 +133,7 @@ func TestWireCase09FillWhileReconnecting(t *testing.T) {
 // it reconnects.
 func TestWireCase09AdminQueue(t *testing.T) {
 	t.Parallel()
+	const size, n = 32, 64 // more commands than there is room for
 	k, _ := disk(64)
 	var hold atomic.Bool
 	var held atomic.Int32
@@ -148,8 +149,7 @@ func TestWireCase09AdminQueue(t *testing.T) {
 		r.Complete(nvme.StatusSuccess, 0)
 		return true
 	}
-	f := open(t, k, quickReconnect, func(cfg *nvme.Config) { cfg.AdminQueueSize = 32 })
-	const n = 64 // more than there is room for
+	f := open(t, k, quickReconnect, func(cfg *nvme.Config) { cfg.AdminQueueSize = size })
 	errs := make(chan error, n)
 	for range n {
 		go func() {
@@ -161,10 +161,17 @@ func TestWireCase09AdminQueue(t *testing.T) {
 	hold.Store(false)
 	f.lose()
 	f.comeBack()
+	aborted := 0
 	for range n {
 		// Those that the controller had are not sent twice; the others wait.
-		if err := <-errs; err != nil && !errors.Is(err, nvme.StatusCommandAbortedByHost) {
+		err := <-errs
+		if errors.Is(err, nvme.StatusCommandAbortedByHost) {
+			aborted++
+		} else if err != nil {
 			t.Error(err)
 		}
+	}
+	if aborted >= size {
+		t.Errorf("%d commands were aborted, %d fit into the queue", aborted, size-1)
 	}
 }

@@ -26,27 +26,12 @@ func store32(p *uint32, v uint32)
 //go:noescape
 func store64(p *uint64, v uint64)
 
-// StoreFence orders the stores to memory before it against the stores after
-// it, as a device sees them: it goes between a submission queue entry and its
-// doorbell. On amd64, stores to ordinary and to uncached memory stay in order
-// anyway, and it costs a call.
-//
-//go:noescape
-func StoreFence()
-
 // CombinedFence is StoreFence for memory that may be mapped write-combining,
 // such as a controller memory buffer: what was written to it has left the
 // processor's buffers before later stores are seen.
 //
 //go:noescape
 func CombinedFence()
-
-// LoadFence orders the loads before it against the loads after it: it goes
-// between the phase tag of a completion queue entry and the rest of the entry.
-// On amd64, loads from ordinary memory stay in order anyway.
-//
-//go:noescape
-func LoadFence()
 
 // Fence orders all accesses before it against all accesses after it, a store
 // against a later load included.

@@ -56,17 +56,9 @@ TEXT ·store64(SB), NOSPLIT, $0-16
 	MOVQ CX, (AX)
 	RET
 
-// func StoreFence()
-TEXT ·StoreFence(SB), NOSPLIT, $0-0
-	RET
-
 // func CombinedFence()
 TEXT ·CombinedFence(SB), NOSPLIT, $0-0
 	SFENCE
-	RET
-
-// func LoadFence()
-TEXT ·LoadFence(SB), NOSPLIT, $0-0
 	RET
 
 // func Fence()

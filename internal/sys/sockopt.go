@@ -28,6 +28,12 @@ func SetNoDelay(fd int, on bool) error {
 	return setInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, "TCP_NODELAY", flag(on))
 }
 
+// NoDelay reports whether small segments are sent at once.
+func NoDelay(fd int) (bool, error) {
+	v, err := getInt(fd, unix.IPPROTO_TCP, unix.TCP_NODELAY, "TCP_NODELAY")
+	return v != 0, err
+}
+
 // SetQuickAck acknowledges at once, until the kernel thinks otherwise again
 // (TCP_QUICKACK).
 func SetQuickAck(fd int, on bool) error {
@@ -61,6 +67,11 @@ func SetPriority(fd, priority int) error {
 	return setInt(fd, unix.SOL_SOCKET, unix.SO_PRIORITY, "SO_PRIORITY", priority)
 }
 
+// Priority returns the queueing priority.
+func Priority(fd int) (int, error) {
+	return getInt(fd, unix.SOL_SOCKET, unix.SO_PRIORITY, "SO_PRIORITY")
+}
+
 // SetTOS sets the type of service octet (DSCP in its upper six bits) of what
 // is sent: IP_TOS, or IPV6_TCLASS for family AF_INET6. IP_TOS sets the priority
 // as well, so [SetPriority] comes after it.
@@ -69,6 +80,15 @@ func SetTOS(fd, family int, tos uint8) error {
 		return setInt(fd, unix.IPPROTO_IPV6, unix.IPV6_TCLASS, "IPV6_TCLASS", int(tos))
 	}
 	return setInt(fd, unix.IPPROTO_IP, unix.IP_TOS, "IP_TOS", int(tos))
+}
+
+// TOS returns the type of service octet, or the traffic class for family
+// AF_INET6.
+func TOS(fd, family int) (int, error) {
+	if family == unix.AF_INET6 {
+		return getInt(fd, unix.IPPROTO_IPV6, unix.IPV6_TCLASS, "IPV6_TCLASS")
+	}
+	return getInt(fd, unix.IPPROTO_IP, unix.IP_TOS, "IP_TOS")
 }
 
 // SetRecvBuffer sets the receive buffer in bytes (SO_RCVBUF), which the kernel

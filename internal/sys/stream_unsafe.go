@@ -1,3 +1,5 @@
+//qpoll:hot
+
 package sys
 
 import (

@@ -22,31 +22,6 @@ const (
 	agree = 100
 )
 
-// line maps counts to nanoseconds of CLOCK_MONOTONIC: ns at start, and mult
-// times 2^-fraction nanoseconds for each count after.
-//
-// A line is immutable but for retired, which is set before its successor is
-// begun. A reader takes the line, then the count, then looks at retired:
-// finding it unset proves that its count is not after the successor's start,
-// where both lines agree. So a calibration never steps the clock back, on any
-// thread.
-type line struct {
-	start   uint64
-	ns      int64
-	mult    uint64
-	retired atomic.Bool
-}
-
-func (l *line) at(ticks uint64) int64 {
-	// A count before start is a reader on a core whose counter lags by a hair.
-	if d := ticks - l.start; int64(d) >= 0 {
-		hi, lo := bits.Mul64(d, l.mult)
-		return l.ns + int64(hi<<(64-fraction)|lo>>fraction)
-	}
-	hi, lo := bits.Mul64(l.start-ticks, l.mult)
-	return l.ns - int64(hi<<(64-fraction)|lo>>fraction)
-}
-
 // multiplier is 1e9/freq with fraction binary places.
 func multiplier(freq uint64) uint64 {
 	const ns = 1_000_000_000

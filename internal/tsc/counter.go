@@ -1,3 +1,5 @@
+//qpoll:hot
+
 package tsc
 
 // Ticks returns the raw counter. Its rate is [Frequency] where [Invariant] is

@@ -20,24 +20,6 @@ func init() {
 	system.begin()
 }
 
-// Now returns nanoseconds on the timeline of CLOCK_MONOTONIC, which it is
-// aligned with at the first reading; later it goes at the counter's own rate,
-// which clock discipline does not steer. It does not step back, by calibration
-// or otherwise, and does not allocate. As with [Ticks], the processor may read
-// the counter a little before the memory accesses that come first in the
-// program: a reading that another thread took and handed over may be some tens
-// of nanoseconds ahead. The first reading in a process may take 2 ms, to
-// measure the counter. Safe for concurrent use.
-func Now() int64 {
-	if l := system.current.Load(); l != nil {
-		ticks := Ticks()
-		if !l.retired.Load() {
-			return l.at(ticks)
-		}
-	}
-	return system.slow()
-}
-
 // Invariant reports whether [Now] reads the processor's counter. If not, it
 // reads CLOCK_MONOTONIC.
 func Invariant() bool {

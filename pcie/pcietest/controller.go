@@ -35,6 +35,7 @@ type Controller struct {
 	sqs    []*subQueue // by identifier, nil where there is none
 	cqs    []*comQueue
 	active []*subQueue // those that there are, in the order of arbitration
+	posted bool        // there may be completions to write or interrupts to signal
 	shadow shadow
 	cur    struct{ qid, cid uint16 } // command that is executed
 	cmd    nvme.Command              // that command
@@ -223,11 +224,16 @@ func (c *Controller) queues() int {
 		c.events.due = false
 		c.deliver()
 	}
+	if !c.posted {
+		return n
+	}
+	c.posted = false
 	for _, q := range c.cqs {
 		if q == nil {
 			continue
 		}
 		if len(q.pending) > 0 {
+			c.posted = true
 			n += c.drain(q)
 		}
 		if q.signal {

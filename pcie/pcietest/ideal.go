@@ -40,6 +40,7 @@ func (c *Controller) serveIdeal(q *subQueue, tail uint32) (n int) {
 	}
 	q.head, cq.tail, cq.phase = head, at, uint16(phase)
 	cq.signal = cq.signal || cq.enabled && n > 0
+	c.posted = c.posted || cq.signal
 	c.stats.Others += uint64(n)
 	c.stats.Completions += uint64(n)
 	return n

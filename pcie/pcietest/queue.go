@@ -218,7 +218,7 @@ func (c *Controller) room(q *comQueue) bool {
 // post writes a completion, or keeps it until there is room.
 func (c *Controller) post(q *comQueue, cpl nvme.Completion) {
 	if !c.room(q) {
-		q.pending = append(q.pending, cpl)
+		q.pending, c.posted = append(q.pending, cpl), true
 		return
 	}
 	c.write(q, cpl, false)
@@ -266,7 +266,8 @@ func (c *Controller) write(q *comQueue, cpl nvme.Completion, stuck bool) {
 	if q.tail++; q.tail == q.size {
 		q.tail, q.phase = 0, q.phase^1
 	}
-	q.signal = q.enabled
+	q.signal = q.signal || q.enabled
+	c.posted = c.posted || q.signal
 	c.stats.Completions++
 	if cpl.StatusPhase>>1 != 0 {
 		c.stats.Errors++

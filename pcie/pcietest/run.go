@@ -48,7 +48,7 @@ func (c *Controller) stop() {
 // Naps between looks for work grow from minNap to maxNap.
 const (
 	minNap = 20 * time.Microsecond
-	maxNap = time.Millisecond
+	maxNap = 250 * time.Microsecond
 
 	// stint is how many passes are made before the goroutine looks whether it
 	// is to end.

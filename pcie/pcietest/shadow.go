@@ -51,8 +51,9 @@ func (c *Controller) tail(q *subQueue) uint32 {
 			atomic.SwapUint32(dword(c.doorbells.b, off), untouched)
 			v = c.ask(off)
 		} else {
-			v, _ = c.shadow.db.Read32(off)
-			_ = c.shadow.ei.Write32(off, (v-1)&0xffff) // nothing needs to be written
+			if v, _ = c.shadow.db.Read32(off); v != q.tail {
+				_ = c.shadow.ei.Write32(off, (v-1)&0xffff) // nothing needs to be written
+			}
 		}
 	}
 	if v != q.tail && c.value(v, q.size, &q.refused) {

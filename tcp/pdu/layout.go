@@ -1,3 +1,5 @@
+//qpoll:hot
+
 package pdu
 
 // Params is what ICReq and ICResp settled for a connection. The zero value is

@@ -2,7 +2,9 @@ package target_test
 
 import (
 	"context"
+	"fmt"
 	"math/rand/v2"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -217,6 +219,56 @@ func TestInitiatorSeesChanges(t *testing.T) {
 		t.Errorf("%d entries", len(log.Entries))
 	}
 	must(t, disc.Close(r.ctx))
+}
+
+// TestInitiatorDiscovers follows a referral, connects to what it has found, and
+// stays with the discovery service to be told of changes.
+func TestInitiatorDiscovers(t *testing.T) {
+	cfg := oneNamespace(backend.NewHeap(1 << 20))
+	cfg.Subsystems[0].NQN = nqn + ":far"
+	far := run(t, cfg, nil)
+	cfg = oneNamespace(backend.NewHeap(1 << 20))
+	cfg.Referrals = []target.Referral{{Address: far.target.Addr()}}
+	near := run(t, cfg, nil)
+	// In a circle, which is not to be followed for ever.
+	must(t, far.target.SetReferrals([]target.Referral{{Address: near.target.Addr()}}))
+	ctx := near.ctx
+	found, err := nvme.Discover(ctx, fmt.Sprintf("trtype:tcp traddr:127.0.0.1 trsvcid:%d", near.target.Addr().Port()), nil)
+	must(t, err)
+	var names []string
+	for _, d := range found {
+		if d.Entry.SUBTYPE != nvme.SubTypeNVM {
+			continue
+		}
+		c, err := nvme.OpenAddress(ctx, d.Addr, nil)
+		must(t, err)
+		ns, err := c.Namespace(ctx, 1)
+		must(t, err)
+		_, err = ns.ReadAt(make([]byte, 512), 0)
+		must(t, err)
+		must(t, c.Close(ctx))
+		names = append(names, d.Addr.SubNQN)
+	}
+	if !slices.Equal(names, []string{nqn, nqn + ":far"}) {
+		t.Errorf("found %q", names)
+	}
+
+	news := make(chan struct{}, 10)
+	disc, err := nvme.Open(ctx, near.target.DiscoveryAddress(), &nvme.Config{
+		Events: &nvme.Events{DiscoveryChanged: func(*nvme.Controller) { news <- struct{}{} }},
+	})
+	must(t, err)
+	for i := range 3 {
+		log, err := disc.DiscoveryLog(ctx)
+		must(t, err)
+		if want := 3 + i; len(log.Entries) != want { // itself, the subsystem, the referral
+			t.Errorf("%d entries, want %d", len(log.Entries), want)
+		}
+		_, err = near.target.AddSubsystem(target.SubsystemConfig{NQN: fmt.Sprintf("%s:%d", nqn, i)})
+		must(t, err)
+		<-news
+	}
+	must(t, disc.Close(ctx))
 }
 
 // TestInitiatorAborts has a command aborted that is held for ever.

@@ -139,9 +139,10 @@ func (m *Memory) Close() error {
 	if !m.mapped {
 		return nil
 	}
+	mem := m.mem
 	m.size.Store(0)
-	m.mapped = false
-	return sys.Munmap(m.mem)
+	m.mem, m.mapped = nil, false // for a Resize that comes too late
+	return sys.Munmap(mem)
 }
 
 // zeroByPages is the length in bytes from which giving pages back is cheaper

@@ -152,6 +152,13 @@ func TestResize(t *testing.T) {
 	if err := m.Resize(1024); !errors.Is(err, ErrResize) {
 		t.Errorf("beyond the maximum: %v", err)
 	}
+	mapped, err := NewMemory(MemoryConfig{Size: size, MaxSize: 3 * size})
+	must(t, err)
+	must(t, mapped.Close())
+	if err := mapped.Resize(2 * size); !errors.Is(err, ErrResize) || mapped.Info().Size != 0 {
+		t.Errorf("after the end: %v, size %d", err, mapped.Info().Size)
+	}
+	must(t, mapped.Close())
 	if err := NewFail(&closeOnly{}).Resize(512); !errors.Is(err, ErrResize) {
 		t.Errorf("what cannot be resized: %v", err)
 	}

@@ -1,0 +1,11 @@
+//go:build guest
+
+package vfio
+
+import (
+	"testing"
+
+	"github.com/qpoll/qpoll/internal/testutil"
+)
+
+func TestMain(m *testing.M) { testutil.Main(m) }
