@@ -71,13 +71,11 @@ func TestStalledHosts(t *testing.T) {
 		cfg.Limits.ConnectionBuffers = 4 << 20
 		cfg.Transport.SendBuffer = 8 << 10
 		l := newLab(t, cfg)
-		var hogs []*host
 		for range 2 {
 			_, q := l.io(connectOptions{}, pdu.ICReqFields{DDGST: true}) // so that reads take memory
 			for range 4 {
 				q.post(cmd, nil, 1<<20)
 			}
-			hogs = append(hogs, q)
 		}
 		for range 100 {
 			l.step()
