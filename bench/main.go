@@ -4,7 +4,10 @@
 //
 //	go run ./bench
 //	go run ./bench -target "trtype:tcp traddr:10.0.0.5 trsvcid:4420 subnqn:nqn.2014-08.org.example:disk"
+//	go run ./bench -target pcietest
+//	go run ./bench -target pcie:0000:01:00.0
 //	go run ./bench target -listen 0.0.0.0:4420
+//	go run ./bench target -vfio-user /run/disk0
 //
 // The flag -h lists what can be chosen. The exit status is 0 if all went well,
 // 2 if the arguments make no sense, 130 after Ctrl-C, and 1 otherwise: the
