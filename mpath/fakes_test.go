@@ -68,6 +68,13 @@ func (w *world) pathOf(i int) *Path {
 	return paths[at]
 }
 
+// dispatched returns how many I/Os the channel has sent to a controller.
+func (w *world) dispatched(i int) (n uint64) {
+	slot := w.pathOf(i).slot
+	w.on(func() { n = w.ch.set.Stats(slot).Dispatched })
+	return n
+}
+
 // hold withholds the writes that reach a controller, until let go.
 func (w *world) hold(i int, on bool) {
 	w.on(func() {
