@@ -183,7 +183,7 @@ func (q *QueuePair) cancel(s *syncOp) {
 
 // Cancel ends the commands and transfers that were submitted with arg, which has
 // to be comparable: what is held fails at once, what the controller has is
-// aborted, if it takes Abort. All of them complete as ever, and perhaps with
+// aborted, if it takes Abort, and as many at a time. All of them complete as ever, and perhaps with
 // success. On the core.
 func (q *QueuePair) Cancel(arg any) {
 	q.cancelStalled(arg)
@@ -199,7 +199,7 @@ func (q *QueuePair) Cancel(arg any) {
 			held = append(held, r.index)
 		case reqPosted:
 			r.flags &^= reqReplay // should it be lost
-			q.cold.ctrl.abort(q, r.Cmd.CID, true)
+			q.cold.ctrl.abortFrom(q, r.Cmd.CID)
 		}
 		if piece {
 			o.fail(StatusCommandAbortedByHost)

@@ -73,7 +73,22 @@ func (c *Controller) commandOverdue(q *QueuePair, cid uint16, age int64) {
 		q.Lost(fmt.Errorf("%w: command %#x overdue after %v", ErrTimeout, cid, took.Round(time.Millisecond)))
 		return
 	}
-	// Those that the controller's limit has no room for are left to the reset.
+	c.abortLater(q, cid)
+}
+
+// abortFrom is abort on the core of q, which may be another than the admin
+// queue's.
+func (c *Controller) abortFrom(q *QueuePair, cid uint16) {
+	if q.p == c.p {
+		c.abort(q, cid, true)
+		return
+	}
+	c.abortLater(q, cid)
+}
+
+// abortLater has the controller asked on the admin queue's core. What its limit
+// has no room for is left to the timeout.
+func (c *Controller) abortLater(q *QueuePair, cid uint16) {
 	epoch := c.association()
 	postLater(c.p, func() {
 		if c.association() == epoch {
