@@ -173,8 +173,9 @@ func (k *fakeController) cut(err error) {
 	for _, q := range all {
 		q.qp.Poller().CallAnyway(func() {
 			if q.up {
-				q.up = false
+				q.up, q.posted, q.held, q.aers = false, nil, nil, nil
 				q.qp.Lost(err)
+				q.qp.Quiesced()
 			}
 		})
 	}

@@ -139,6 +139,7 @@ func (h *Head) SetDelayedRemoval(d time.Duration) error {
 	h.sub.mu.Lock()
 	defer h.sub.mu.Unlock()
 	h.removal = d
+	h.removing = h.after(h.removing, false, 0, nil) // begins anew
 	h.update()
 	return nil
 }
