@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/qpoll/qpoll/bench/internal/load"
+	"github.com/qpoll/qpoll/bench/internal/overhead"
 	"github.com/qpoll/qpoll/nvme"
 	"github.com/qpoll/qpoll/pcie"
 	"github.com/qpoll/qpoll/poller"
@@ -58,6 +59,10 @@ func (o *options) hint(err error, s *session) string {
 		return memlockHint
 	case errors.Is(err, load.ErrWorkload), errors.Is(err, load.ErrBuffers):
 		return "give -depth or -bs less"
+	case errors.Is(err, overhead.ErrConfig):
+		return fmt.Sprintf("give -bs a multiple of %d that fits, or -depth less", s.ns.BlockSize())
+	case errors.Is(err, overhead.ErrStuck):
+		return "the controller does not answer any more"
 	case errors.Is(err, poller.ErrCoreNotAllowed):
 		return "choose other -cores"
 	case errors.Is(err, nvme.ErrUnsupported) && s != nil && s.ctrl != nil && s.ns != nil:

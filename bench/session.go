@@ -148,6 +148,21 @@ func (s *session) run(o *options) (*load.Run, error) {
 	return r, nil
 }
 
+// cause returns why the controller was lost, if it was, with what that has led
+// to.
+func (s *session) cause(err error) error {
+	var st nvme.Status
+	if !errors.As(err, &st) || st.Code() != nvme.StatusCommandAbortedByHost && st.Code() != nvme.StatusHostPathError {
+		return err
+	}
+	select {
+	case lost := <-s.lost:
+		return fmt.Errorf("the controller was lost: %w; %w", lost, err)
+	case <-time.After(time.Second): // it is on its way
+		return err
+	}
+}
+
 // alloc returns memory that the controller reaches by itself.
 func (s *session) alloc(n int) ([]byte, error) {
 	b, err := s.ctrl.Alloc(n)
