@@ -22,6 +22,8 @@ var hotFiles = []string{
 	"internal/sys/stream_unsafe.go",
 	"internal/tsc/counter.go",
 	"internal/tsc/now.go",
+	"mpath/channel.go",
+	"mpath/io.go",
 	"mpath/policy/expected.go",
 	"mpath/policy/io.go",
 	"mpath/policy/latency.go",
