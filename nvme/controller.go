@@ -86,7 +86,7 @@ func openController(ctx context.Context, t Transport, cfg Config) (*Controller, 
 		id: 0, size: cfg.AdminQueueSize, reserve: adminReserve, timeout: cfg.AdminTimeout,
 		ctrl: c, lost: c.queueLost, timedOut: c.commandOverdue,
 	})
-	if err := c.p.Call(ctx, func() { c.addQueue(c.admin) }); err != nil {
+	if err := c.addAdmin(ctx); err != nil {
 		c.abandon()
 		return nil, c.opError("open", -1, err)
 	}
@@ -109,6 +109,12 @@ func (c *Controller) abandon() {
 	if c.shared {
 		releaseSharedPoller()
 	}
+}
+
+func (c *Controller) addAdmin(ctx context.Context) error {
+	ctx, cancel := c.bound(ctx)
+	defer cancel()
+	return c.call(ctx, c.p, func() { c.addQueue(c.admin) })
 }
 
 func (c *Controller) addQueue(q *QueuePair) {

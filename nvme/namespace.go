@@ -150,8 +150,10 @@ func (ns *Namespace) usable() (*geometry, error) {
 	return g, nil
 }
 
-// Queue makes an I/O queue pair of its own for this namespace on poller p. See
-// Controller.OpenQueue and QueuePair.Bind to share one.
+// Queue makes an I/O queue pair of its own for this namespace on poller p, which
+// must have been started, or be stepped by another goroutine: see
+// Controller.OpenQueue, and QueuePair.Bind to share a queue pair. If p is nil,
+// it is the controller's own poller.
 func (ns *Namespace) Queue(ctx context.Context, p *poller.Poller, cfg QueueConfig) (*NamespaceQueue, error) {
 	if _, err := ns.usable(); err != nil {
 		return nil, err
