@@ -174,7 +174,11 @@ func (c *Controller) waitLive(ctx context.Context) error {
 		case <-changed:
 		case <-c.life.Done():
 		case <-ctx.Done():
-			return fmt.Errorf("%w: %w", ErrNotLive, ctxError(ctx))
+			err := ctxError(ctx)
+			if errors.Is(err, ErrNotLive) { // I/O does not wait any more
+				return err
+			}
+			return fmt.Errorf("%w: %w", ErrNotLive, err)
 		}
 	}
 }

@@ -58,7 +58,7 @@ func (c *Controller) OpenQueue(ctx context.Context, p *poller.Poller, cfg QueueC
 	}
 	for {
 		if err := c.waitLive(ctx); err != nil {
-			return nil, err
+			return nil, c.opError("open I/O queue", -1, err)
 		}
 		epoch := c.association()
 		q, err := c.openQueue(ctx, p, cfg, epoch)
@@ -93,7 +93,7 @@ func (c *Controller) openQueue(ctx context.Context, p *poller.Poller, cfg QueueC
 	if err != nil {
 		c.endQueue(q, ErrClosed)
 		if c.life.Err() != nil {
-			return nil, ErrClosed
+			err = ErrClosed
 		}
 		return nil, c.opError("connect", int(q.cold.id), err)
 	}
