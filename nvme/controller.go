@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -150,7 +151,11 @@ func (c *Controller) setState(to State, err error) {
 	close(c.changed)
 	c.changed = make(chan struct{})
 	c.mu.Unlock()
-	c.cfg.Logger.Info("controller state", "controller", c.t.Address(), "from", from.String(), "to", to.String(), "cause", err)
+	level := slog.LevelInfo
+	if from == StateLive && to != StateDeleting && !errors.Is(err, errReset) || to == StateDead && from != StateDeleting {
+		level = slog.LevelWarn // lost, or given up
+	}
+	c.cfg.Logger.Log(context.Background(), level, "controller state", "controller", c.t.Address(), "from", from.String(), "to", to.String(), "cause", err)
 	if f := c.cfg.Events.State; f != nil {
 		c.events.post(func() { f(c, from, to, err) })
 	}
