@@ -154,7 +154,7 @@ func (a *Address) check() error {
 }
 
 // CheckNQN tells whether s can be an NVMe Qualified Name: at most 223 bytes of
-// printable text that begins with "nqn." (Base Specification 4.5).
+// printable text that begins with "nqn." (Base Specification 4.7).
 func CheckNQN(s string) error {
 	switch {
 	case len(s) > 223:

@@ -7,8 +7,8 @@ type field struct {
 	name string
 }
 
-// The fields of the headers, in order; each reaches to the next one's begin
-// (section 3.6.2). The common header is the same for all.
+// The fields of the headers, in order; each reaches to the next one's begin.
+// The common header is the same for all.
 var (
 	commonFields = []field{{0, "PDU-Type"}, {1, "FLAGS"}, {2, "HLEN"}, {3, "PDO"}, {4, "PLEN"}}
 	dataFields   = []field{{OffCCCID, "CCCID"}, {OffTTAG, "TTAG"}, {OffDATAO, "DATAO"}, {OffDATAL, "DATAL"}, {20, ""}}
