@@ -4,7 +4,8 @@ import (
 	"slices"
 	"testing"
 
-	"github.com/qpoll/qpoll/nvme")
+	"github.com/qpoll/qpoll/nvme"
+)
 
 func TestStripe(t *testing.T) {
 	id := func(exponent uint8) *nvme.IdentifyController {
