@@ -81,6 +81,7 @@ type configuration struct {
 	Warmup    float64 `json:"warmup_s"`
 	HDGST     bool    `json:"hdgst"`
 	DDGST     bool    `json:"ddgst"`
+	Adaptive  bool    `json:"adaptive"`
 	Backend   string  `json:"backend,omitempty"`
 }
 
@@ -106,12 +107,12 @@ func (o *options) document(s *session, res *outcome) *document {
 	}
 	wl := o.workload()
 	d.Config = configuration{
-		Target: s.address.String(), NSID: o.nsid, Bytes: s.ns.Size(), BlockSize: s.ns.BlockSize(),
+		Target: s.target, NSID: o.nsid, Bytes: s.ns.Size(), BlockSize: s.ns.BlockSize(),
 		RW: o.pattern, Mix: wl.ReadPercent, BS: uint64(o.block), Depth: o.depth, Queues: len(s.queues),
 		QueueSize: s.queues[0].QueuePair().Size(), Time: time.Duration(o.time).Seconds(), Warmup: time.Duration(o.warmup).Seconds(),
-		HDGST: o.headerDigest, DDGST: o.dataDigest,
+		HDGST: o.headerDigest, DDGST: o.dataDigest, Adaptive: o.adaptive,
 	}
-	if o.target == embedded {
+	if o.own() && o.target != softwareIdeal {
 		d.Config.Backend = o.backend
 	}
 	return d

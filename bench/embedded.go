@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/qpoll/qpoll/nvme"
@@ -9,7 +10,7 @@ import (
 )
 
 // embed starts the target that is measured if no other is named.
-func (o *options) embed(l *layout) (*server, error) {
+func (o *options) embed(l *layout) (*endpoint, error) {
 	b, err := newBackend(o.backend, o.capacity, "")
 	if err != nil {
 		return nil, err
@@ -19,18 +20,25 @@ func (o *options) embed(l *layout) (*server, error) {
 		IOQueues:   len(l.load)*o.queues + 1, // and one to fill it with
 		Namespaces: []target.NamespaceConfig{{NSID: 1, Backend: b}},
 	}}}
-	return startServer(cfg, l.target, l.poller("target"))
+	s, err := startServer(cfg, l.target, l.poller("target"))
+	if err != nil {
+		return nil, err
+	}
+	e := &endpoint{
+		what:  fmt.Sprintf("embedded target on %s, with a namespace of kind %s", coreNames(l.target), o.backend),
+		close: s.close,
+	}
+	if e.address, err = o.address(s.Address("")); err != nil {
+		return nil, errors.Join(err, s.close())
+	}
+	e.target = e.address.String()
+	return e, nil
 }
 
-// embeddedText tells people what is measured then.
-func (o *options) embeddedText(l *layout) string {
-	return fmt.Sprintf("embedded target on %s, with a namespace of kind %s", coreNames(l.target), o.backend)
-}
-
-// precondition writes all of the embedded target's memory once. What was never
+// precondition writes all of the memory of a target of our own once. What was never
 // written reads from one page of zeros, which is not what memory costs.
 func (o *options) precondition(ctx context.Context, ns *nvme.Namespace) error {
-	if o.target != embedded || o.backend != "memory" {
+	if !o.keeps() {
 		return nil
 	}
 	buf := make([]byte, 1<<20)

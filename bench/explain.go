@@ -10,7 +10,9 @@ import (
 	"syscall"
 
 	"github.com/qpoll/qpoll/bench/internal/load"
+	"github.com/qpoll/qpoll/bench/internal/overhead"
 	"github.com/qpoll/qpoll/nvme"
+	"github.com/qpoll/qpoll/pcie"
 	"github.com/qpoll/qpoll/poller"
 	"github.com/qpoll/qpoll/tcp"
 	"github.com/qpoll/qpoll/tcp/pdu"
@@ -56,12 +58,21 @@ func (o *options) hint(err error, s *session) string {
 		return fmt.Sprintf("give -bs a multiple of %d", s.ns.BlockSize())
 	case errors.Is(err, load.ErrRange):
 		return "give -range or -bs less"
-	case errors.Is(err, load.ErrWorkload):
+	case errors.Is(err, pcie.ErrMemlock):
+		return memlockHint
+	case errors.Is(err, load.ErrWorkload), errors.Is(err, load.ErrBuffers):
 		return "give -depth or -bs less"
+	case errors.Is(err, overhead.ErrConfig):
+		return fmt.Sprintf("give -bs a multiple of %d that fits, or -depth less", s.ns.BlockSize())
+	case errors.Is(err, overhead.ErrStuck):
+		return "the controller does not answer any more"
 	case errors.Is(err, poller.ErrCoreNotAllowed):
 		return "choose other -cores"
 	case errors.Is(err, nvme.ErrUnsupported) && s != nil && s.ctrl != nil && s.ns != nil:
 		return fmt.Sprintf("the controller grants %d I/O queues: give -queues or -cores less", s.ctrl.IOQueues())
+	}
+	if s != nil && s.endpoint != nil && s.open != nil {
+		return localHint(err, s)
 	}
 	return networkHint(err)
 }

@@ -78,7 +78,12 @@ func TestSilentPeer(t *testing.T) {
 		t.Fatal(err)
 	}
 	o.connectTimeout = 50 * time.Millisecond
-	s, err := o.open(t.Context(), &layout{load: []int{firstCore(t)}, shared: true}, o.target)
+	l := &layout{load: []int{firstCore(t)}, shared: true}
+	e, err := o.endpoint(l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := o.open(t.Context(), l, e)
 	if err == nil {
 		t.Fatal("connected to a peer that says nothing")
 	}
@@ -113,7 +118,7 @@ func TestHints(t *testing.T) {
 	rejected := func(st nvme.Status, p nvme.InvalidParameter) error {
 		return &nvme.OpError{Op: "connect", Err: &tcp.ConnectError{Status: st, Parameter: p}}
 	}
-	s := &session{address: nvme.Address{SubNQN: "nqn.x:disk"}}
+	s := &session{endpoint: &endpoint{address: nvme.Address{SubNQN: "nqn.x:disk"}}}
 	for _, tt := range []struct {
 		err  error
 		want string

@@ -9,16 +9,21 @@ import (
 	"github.com/qpoll/qpoll/poller"
 )
 
+// loadName is the name of the pollers of the load.
+const loadName = "bench"
+
 // layout says which core does what.
 type layout struct {
 	load   []int
-	target []int // of the embedded target
+	target []int // of a target of our own
 	shared bool  // one core does both: nobody may keep it to himself
+
+	adaptive bool // pollers of the load sleep when there is nothing to do
 }
 
 // plan lays out what the options want on the cores that the process may use.
 func (o *options) plan(allowed []int) (layout, error) {
-	l := layout{load: o.cores, target: o.targetCores}
+	l := layout{load: o.cores, target: o.targetCores, adaptive: o.adaptive}
 	for name, cores := range map[string][]int{"cores": o.cores, "target-cores": o.targetCores} {
 		for _, c := range cores {
 			if !slices.Contains(allowed, c) {
@@ -29,7 +34,7 @@ func (o *options) plan(allowed []int) (layout, error) {
 	if len(l.load) == 0 {
 		l.load = []int{firstNot(allowed, l.target)}
 	}
-	if o.target != embedded {
+	if !o.own() {
 		return l, nil
 	}
 	if len(l.target) == 0 {
@@ -55,8 +60,11 @@ func firstNot(all, taken []int) int {
 // as soon as there is nothing to do, for the other's sake.
 func (l *layout) poller(name string) poller.Config {
 	cfg := poller.Config{Name: name}
-	if l.shared {
+	switch {
+	case l.shared:
 		cfg.Idle, cfg.Spin = poller.Adaptive, -1
+	case l.adaptive && name == loadName:
+		cfg.Idle = poller.Adaptive
 	}
 	return cfg
 }

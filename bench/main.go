@@ -4,7 +4,11 @@
 //
 //	go run ./bench
 //	go run ./bench -target "trtype:tcp traddr:10.0.0.5 trsvcid:4420 subnqn:nqn.2014-08.org.example:disk"
+//	go run ./bench -target pcietest
+//	go run ./bench -target pcie:0000:01:00.0
+//	go run ./bench overhead
 //	go run ./bench target -listen 0.0.0.0:4420
+//	go run ./bench target -vfio-user /run/disk0
 //
 // The flag -h lists what can be chosen. The exit status is 0 if all went well,
 // 2 if the arguments make no sense, 130 after Ctrl-C, and 1 otherwise: the
@@ -49,11 +53,13 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		case "run":
 		case "target":
 			command = serve
+		case "overhead":
+			command = measureOverhead
 		case "help":
 			args[0] = "-h"
 			args = append([]string{""}, args...)
 		default:
-			return report(stderr, usagef("unknown command %q: it is target, or none to measure; flags begin with -", args[0]))
+			return report(stderr, usagef("unknown command %q: it is target, overhead, or none to measure; flags begin with -", args[0]))
 		}
 		args = args[1:]
 	}

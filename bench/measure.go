@@ -50,16 +50,14 @@ func measure(ctx context.Context, args []string, stdout, stderr io.Writer) error
 
 // session connects, measures, reports and takes everything down.
 func (o *options) session(ctx context.Context, l *layout, jsonOut *jsonFile, out io.Writer) error {
-	target, what := o.target, ""
-	if o.target == embedded {
-		server, err := o.embed(l)
-		if err != nil {
-			return o.explain(err, nil)
-		}
-		defer func() { _ = server.close() }()
-		target, what = server.Address(""), o.embeddedText(l)
+	e, err := o.endpoint(l)
+	if err != nil {
+		return o.explain(err, nil)
 	}
-	s, err := o.open(ctx, l, target)
+	if e.close != nil {
+		defer func() { _ = e.close() }()
+	}
+	s, err := o.open(ctx, l, e)
 	if err != nil {
 		return o.setUpError(ctx, err, s)
 	}
@@ -71,7 +69,7 @@ func (o *options) session(ctx context.Context, l *layout, jsonOut *jsonFile, out
 	if err != nil {
 		return o.setUpError(ctx, err, s)
 	}
-	o.introduce(out, s, l, what)
+	o.introduce(out, s, l)
 	prof, err := startProfile(o.profile)
 	if err != nil {
 		return err
@@ -81,7 +79,7 @@ func (o *options) session(ctx context.Context, l *layout, jsonOut *jsonFile, out
 	if err != nil {
 		return o.setUpError(ctx, err, s)
 	}
-	o.summarize(out, res)
+	o.summarize(out, s, res)
 	if err := prof.finish(out); err != nil {
 		return err
 	}

@@ -7,15 +7,13 @@ import (
 	"github.com/qpoll/qpoll/bench/internal/load"
 )
 
-// embedded is the value of -target that stands for a target of our own.
-const embedded = "embedded"
-
 // options are what the user has chosen for a measurement.
 type options struct {
-	target       string // an address, or embedded
+	target       string // an address, or what stands for a target of our own
 	nsid         int
 	headerDigest bool
 	dataDigest   bool
+	noIOMMU      bool
 
 	pattern string
 	mix     int // percent reads
@@ -26,8 +24,9 @@ type options struct {
 
 	time, warmup seconds
 	cores        coreList
+	adaptive     bool
 
-	backend     string // of the embedded target
+	backend     string // of a target of our own
 	capacity    size
 	targetCores coreList
 
@@ -42,19 +41,17 @@ var patterns = []string{"read", "write", "randread", "randwrite", "rw", "randrw"
 var backends = []string{"memory", "null"}
 
 const intro = `Usage: bench [flags]          measure a namespace
-       bench target [flags]   serve memory to NVMe/TCP hosts (bench target -h)
+       bench overhead [flags] measure what the driver costs for each I/O
+                              (bench overhead -h)
+       bench target [flags]   serve memory to NVMe/TCP hosts, or through
+                              vfio-user (bench target -h)
 
 With no flags, bench starts a target of its own on another core and reads
 from that. Sizes are like 4096, 4k or 4KiB; times like 10, 10s or 200ms.`
 
 func (o *options) flags() *flagSet {
 	f := newFlagSet("bench", intro)
-	f.heading("What to measure")
-	f.value(text{&o.target}, "target", "`address` of the controller, in one argument, like \"trtype:tcp traddr:10.0.0.5 trsvcid:4420 subnqn:NQN\" or \"transport=tcp,traddr=10.0.0.5,trsvcid=4420,nqn=NQN\"; or embedded, for a target of its own")
-	f.value(number{&o.nsid, 1, 0x7ffffffe}, "nsid", "namespace `id`")
-	f.value(toggle{&o.headerDigest}, "hdgst", "NVMe/TCP header digests")
-	f.value(toggle{&o.dataDigest}, "ddgst", "NVMe/TCP data digests")
-	f.value(&o.extent, "range", "use only the first `size` bytes of the namespace; 0 is all of it")
+	o.targetFlags(f)
 
 	f.heading("Load")
 	f.value(choice{&o.pattern, patterns}, "rw", "`pattern`: read, write, randread, randwrite, or rw and randrw for both. Writing destroys what is there")
@@ -63,17 +60,14 @@ func (o *options) flags() *flagSet {
 	f.value(number{&o.depth, 1, 65535}, "depth", "`n` I/Os outstanding in each queue; those beyond what the queue takes wait their turn, and the wait counts")
 	f.value(number{&o.queues, 1, 1024}, "queues", "`n` queue pairs on each core")
 	f.value(&o.cores, "cores", "`set` of cores to poll on, like 0,2-3 or 0xd; by default the first that is allowed")
+	f.value(toggle{&o.adaptive}, "adaptive", "sleep when there is nothing to do, in place of polling on; the interrupts of a drive end the sleep")
 	f.value(&o.time, "time", "`time` to measure for")
 	f.value(&o.warmup, "warmup", "`time` before that, which does not count; by default a tenth of -time, at most 1s")
 
 	f.heading("Results")
-	f.value(text{&o.jsonFile}, "json", "write them to `file`, too; with -, JSON goes to standard output and all else to standard error")
+	f.value(text{&o.jsonFile}, "json", jsonUsage)
 	f.value(text{&o.profile}, "cpuprofile", "write a CPU profile of the time measured to `file`, and print where the time went")
-
-	f.heading("Embedded target")
-	f.value(choice{&o.backend, backends}, "backend", "`kind` of namespace: memory, or null, which keeps nothing")
-	f.value(&o.capacity, "size", "`size` of its namespace")
-	f.value(&o.targetCores, "target-cores", "`set` of cores to serve on; by default the first that -cores leaves")
+	o.ownFlags(f)
 
 	// The letters of spdk_nvme_perf.
 	for short, long := range map[string]string{
@@ -83,6 +77,27 @@ func (o *options) flags() *flagSet {
 		f.alias(short, long)
 	}
 	return f
+}
+
+const jsonUsage = "write them to `file`, too; with -, JSON goes to standard output and all else to standard error"
+
+// targetFlags defines the flags that say what to measure.
+func (o *options) targetFlags(f *flagSet) {
+	f.heading("What to measure")
+	f.value(text{&o.target}, "target", "`address` of the controller, in one argument, like \"trtype:tcp traddr:10.0.0.5 trsvcid:4420 subnqn:NQN\" or \"transport=tcp,traddr=10.0.0.5,trsvcid=4420,nqn=NQN\"; pcie:0000:01:00.0, or trtype:pcie with traddr, for a drive that is bound to vfio-pci; vfio-user:DIR, or its socket, for a controller of another process; or of its own, embedded (NVMe/TCP), pcietest (PCIe) or pcietest:ideal (PCIe, moves no data)")
+	f.value(number{&o.nsid, 1, 0x7ffffffe}, "nsid", "namespace `id`")
+	f.value(toggle{&o.headerDigest}, "hdgst", "NVMe/TCP header digests")
+	f.value(toggle{&o.dataDigest}, "ddgst", "NVMe/TCP data digests")
+	f.value(toggle{&o.noIOMMU}, "no-iommu", "allow a drive without an IOMMU, which can then overwrite any memory of the machine")
+	f.value(&o.extent, "range", "use only the first `size` bytes of the namespace; 0 is all of it")
+}
+
+// ownFlags defines the flags of targets of our own.
+func (o *options) ownFlags(f *flagSet) {
+	f.heading("Target of its own")
+	f.value(choice{&o.backend, backends}, "backend", "`kind` of namespace: memory, or null, which keeps nothing")
+	f.value(&o.capacity, "size", "`size` of its namespace")
+	f.value(&o.targetCores, "target-cores", "`set` of cores to serve on; by default the first that -cores leaves")
 }
 
 // parseOptions reads the arguments of a measurement.
@@ -115,14 +130,39 @@ func (o *options) check(given map[string]bool) error {
 	case given["mix"] && !o.mixed():
 		return usagef("-mix goes with -rw rw or -rw randrw, not with -rw %s", o.pattern)
 	}
-	if o.target != embedded {
+	if !o.own() {
 		for _, name := range []string{"backend", "size", "target-cores"} {
 			if given[name] {
-				return usagef("-%s is for the embedded target: leave it out, or leave out -target", name)
+				return usagef("-%s is for targets of our own (embedded, pcietest): leave it out, or leave out -target", name)
 			}
 		}
 		return nil
 	}
+	if o.software() {
+		return o.checkSoftware(given)
+	}
+	if o.noIOMMU {
+		return usagef("-no-iommu is for drives: leave it out, or write -target pcie:0000:01:00.0")
+	}
+	return o.checkCapacity()
+}
+
+// checkSoftware refuses what does not go with the software controller.
+func (o *options) checkSoftware(given map[string]bool) error {
+	switch {
+	case o.headerDigest || o.dataDigest:
+		return usagef("-hdgst and -ddgst are for NVMe/TCP: leave them out")
+	case o.noIOMMU:
+		return usagef("-no-iommu is for drives: leave it out, or write -target pcie:0000:01:00.0")
+	case o.target == softwareIdeal && given["backend"]:
+		return usagef("-target %s moves no data: leave out -backend, or write -target %s", softwareIdeal, software)
+	case len(o.targetCores) > 1:
+		return usagef("-target-cores: the software controller runs on one core, not on %d", len(o.targetCores))
+	}
+	return o.checkCapacity()
+}
+
+func (o *options) checkCapacity() error {
 	if o.capacity < 1<<20 || o.capacity > 1<<40 {
 		return usagef("-size %s is out of range, 1 MiB to 1 TiB are possible", &o.capacity)
 	}

@@ -30,9 +30,12 @@ type serveOptions struct {
 	data      string
 	cores     coreList
 	adaptive  bool
+	socketDir string // of vfio-user; empty: NVMe/TCP
 }
 
 const serveIntro = `Usage: bench target [flags]   serve memory to NVMe/TCP hosts until Ctrl-C
+       bench target -vfio-user DIR [flags]   serve a PCIe controller in software
+                              to a driver of another process
 
 It prints the address that bench -target and other initiators take.`
 
@@ -43,9 +46,10 @@ func (o *serveOptions) flags() *flagSet {
 	f := newFlagSet("bench target", serveIntro)
 	f.heading("What to serve")
 	f.value(&o.listen, "listen", "`address`:port to listen at, or several with commas between; port 0 is one that is free")
+	f.value(text{&o.socketDir}, "vfio-user", "`directory` of the vfio-user socket (cntrl) to serve a PCIe controller through, in place of NVMe/TCP; drivers take turns")
 	f.value(text{&o.nqn}, "nqn", "`name` of the subsystem")
 	f.value(&o.hosts, "hosts", "`names` (NQNs) of the hosts that may connect, with commas between; by default all")
-	f.value(choice{&o.backend, []string{"memory", "null", "file"}}, "backend", "`kind` of namespace: memory, null, which keeps nothing, or file")
+	f.value(choice{&o.backend, []string{"memory", "null", "file", "ideal"}}, "backend", "`kind` of namespace: memory, null, which keeps nothing, or file; and with -vfio-user ideal, where commands complete unread, so that what is left is the driver")
 	f.value(&o.capacity, "size", "`size` of the namespace; 0 with a file is that of the file")
 	f.value(text{&o.file}, "file", "`path` of the file for -backend file")
 	f.value(&o.block, "block", "`size` of a logical block")
@@ -84,12 +88,17 @@ func serve(ctx context.Context, args []string, stdout, _ io.Writer) error {
 		l.load = allowed[len(allowed)-1:]
 	}
 	defer l.processors()()
+	if o.socketDir != "" {
+		return o.runDevice(ctx, &l, stdout)
+	}
 	return o.run(ctx, &l, stdout)
 }
 
 // check refuses what does not go together.
 func (o *serveOptions) check(given map[string]bool) error {
 	switch {
+	case o.backend == "ideal" && o.socketDir == "":
+		return usagef("-backend ideal goes with -vfio-user")
 	case (o.backend == "file") != given["file"]:
 		return usagef("-backend file and -file go together")
 	case o.capacity == 0 && o.backend != "file":
@@ -110,6 +119,9 @@ func (o *serveOptions) check(given map[string]bool) error {
 	}
 	if o.backend == "file" && !given["size"] {
 		o.capacity = 0
+	}
+	if o.socketDir != "" {
+		return o.checkDevice(given)
 	}
 	return nil
 }

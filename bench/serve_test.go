@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -18,8 +19,11 @@ func serving(t *testing.T, args ...string) (address string, end func() (string, 
 	r, w := io.Pipe()
 	code := make(chan int, 1)
 	var errs strings.Builder
+	if !slices.Contains(args, "-vfio-user") {
+		args = append([]string{"-listen", "127.0.0.1:0"}, args...)
+	}
 	go func() {
-		c := run(ctx, append([]string{"target", "-listen", "127.0.0.1:0", "-adaptive", "-size", "1m"}, args...), w, &errs)
+		c := run(ctx, append([]string{"target", "-adaptive", "-size", "1m"}, args...), w, &errs)
 		_ = w.Close()
 		code <- c
 	}()

@@ -4,67 +4,47 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"time"
 
 	"github.com/qpoll/qpoll/bench/internal/load"
 	"github.com/qpoll/qpoll/nvme"
+	"github.com/qpoll/qpoll/pcie"
 	"github.com/qpoll/qpoll/poller"
-
-	_ "github.com/qpoll/qpoll/tcp" // trtype:tcp
 )
 
 // session is a connected controller with its queues, ready for I/O.
 type session struct {
-	address nvme.Address
+	*endpoint
 	pollers *poller.Group
 	ctrl    *nvme.Controller
 	ns      *nvme.Namespace
 	queues  []*nvme.NamespaceQueue
 	lost    chan error // the controller stopped being live, and why
+	notes   notes
+	buffers [][]byte // from ctrl
 }
 
 // closeTimeout bounds the politeness of closing.
 const closeTimeout = 10 * time.Second
 
-// address parses what the user gave, and adds what flags say.
-func (o *options) address(target string) (nvme.Address, error) {
-	a, err := nvme.ParseAddress(target)
-	if err != nil {
-		return a, err
-	}
-	if a.Options == nil {
-		a.Options = map[string]string{}
-	}
-	if o.headerDigest {
-		a.Options["hdr_digest"] = "on"
-	}
-	if o.dataDigest {
-		a.Options["data_digest"] = "on"
-	}
-	return a, nil
-}
-
 // open connects to the controller and makes the queues. What was opened before
 // an error is closed again.
-func (o *options) open(ctx context.Context, l *layout, target string) (s *session, err error) {
-	s = &session{lost: make(chan error, 1)}
+func (o *options) open(ctx context.Context, l *layout, e *endpoint) (s *session, err error) {
+	s = &session{endpoint: e, lost: make(chan error, 1)}
 	defer func() {
 		if err != nil {
 			s.close()
 		}
 	}()
-	if s.address, err = o.address(target); err != nil {
+	if s.pollers, err = poller.NewGroup(l.load, l.poller(loadName)); err != nil {
 		return s, err
 	}
-	if s.pollers, err = poller.NewGroup(l.load, l.poller("bench")); err != nil {
+	if err = o.connect(ctx, s, l); err != nil {
 		return s, err
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, o.connectTimeout,
-		fmt.Errorf("%w: no answer within %v", nvme.ErrTimeout, o.connectTimeout))
+	ctx, cancel := o.patience(ctx, o.connectTimeout)
 	defer cancel()
-	if s.ctrl, err = nvme.OpenAddress(ctx, s.address, o.controller(len(l.load), s.lost)); err != nil {
-		return s, err
-	}
 	if s.ns, err = s.ctrl.Namespace(ctx, uint32(o.nsid)); err != nil {
 		return s, s.noNamespace(ctx, o.nsid, err)
 	}
@@ -78,6 +58,30 @@ func (o *options) open(ctx context.Context, l *layout, target string) (s *sessio
 		}
 	}
 	return s, nil
+}
+
+// connect opens the controller.
+func (o *options) connect(ctx context.Context, s *session, l *layout) (err error) {
+	cfg := o.controller(len(l.load), s.lost)
+	if s.open == nil {
+		ctx, cancel := o.patience(ctx, o.connectTimeout)
+		defer cancel()
+		s.ctrl, err = nvme.OpenAddress(ctx, s.address, cfg)
+		return err
+	}
+	dev, err := s.open(ctx)
+	if err != nil {
+		return err
+	}
+	t, err := pcie.New(dev, &pcie.Config{
+		Interrupts: l.shared || l.adaptive, NoIOMMU: o.noIOMMU, Logger: slog.New(&s.notes),
+	})
+	if err != nil {
+		return errors.Join(err, dev.Close())
+	}
+	// A drive may take its time to become ready, and says itself how long.
+	s.ctrl, err = nvme.NewController(ctx, t, cfg)
+	return err
 }
 
 // controller is what a measurement wants from a controller: a loss is to be
@@ -128,7 +132,11 @@ func (e *missingNamespace) Unwrap() error { return e.err }
 
 // run puts the workload on all queues.
 func (s *session) run(o *options) (*load.Run, error) {
-	r, err := load.New(o.workload())
+	wl := o.workload()
+	if s.open != nil {
+		wl.Alloc = s.alloc
+	}
+	r, err := load.New(wl)
 	if err != nil {
 		return nil, err
 	}
@@ -140,6 +148,30 @@ func (s *session) run(o *options) (*load.Run, error) {
 	return r, nil
 }
 
+// cause returns why the controller was lost, if it was, with what that has led
+// to.
+func (s *session) cause(err error) error {
+	var st nvme.Status
+	if !errors.As(err, &st) || st.Code() != nvme.StatusCommandAbortedByHost && st.Code() != nvme.StatusHostPathError {
+		return err
+	}
+	select {
+	case lost := <-s.lost:
+		return fmt.Errorf("the controller was lost: %w; %w", lost, err)
+	case <-time.After(time.Second): // it is on its way
+		return err
+	}
+}
+
+// alloc returns memory that the controller reaches by itself.
+func (s *session) alloc(n int) ([]byte, error) {
+	b, err := s.ctrl.Alloc(n)
+	if err == nil {
+		s.buffers = append(s.buffers, b)
+	}
+	return b, err
+}
+
 // close takes everything down, the controller in an orderly way if it answers.
 func (s *session) close() {
 	ctx, cancel := context.WithTimeout(context.Background(), closeTimeout)
@@ -149,5 +181,8 @@ func (s *session) close() {
 	}
 	if s.pollers != nil {
 		_ = s.pollers.Close()
+	}
+	for _, b := range s.buffers {
+		_ = s.ctrl.Free(b)
 	}
 }

@@ -36,6 +36,10 @@ var rules = []rule{
 	{module + "tcp/target/backend.", "target: backend"},
 	{module + "tcp/target.", "target: connections and commands"},
 	{module + "tcp.", "NVMe/TCP: connection"},
+	{module + "pcie/pcietest.", "software controller"},
+	{module + "pcie/vfiouser.", "vfio-user: messages"},
+	{module + "pcie.", "PCIe: queues, doorbells, addresses"},
+	{module + "internal/mmio.", "PCIe: queues, doorbells, addresses"},
 	{module + "nvme.", "NVMe: queue pair and trackers"},
 	{module + "poller.", "poller: loop, timers, mailbox"},
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // introduce says what will be measured.
-func (o *options) introduce(out io.Writer, s *session, l *layout, embedded string) {
+func (o *options) introduce(out io.Writer, s *session, l *layout) {
 	what := o.pattern
 	if o.mixed() {
 		what += fmt.Sprintf(" (%d %% reads)", o.mix)
@@ -22,8 +22,11 @@ func (o *options) introduce(out io.Writer, s *session, l *layout, embedded strin
 	fmt.Fprintf(out, "%s %s, depth %d, %s on %s, %v after %v of warm-up\n",
 		&o.block, what, o.depth, plural(len(s.queues), "queue"), coreNames(l.load), &o.time, &o.warmup)
 	fmt.Fprintln(out, thisHost())
-	if embedded != "" {
-		fmt.Fprintln(out, embedded)
+	if s.what != "" {
+		fmt.Fprintln(out, s.what)
+	}
+	for _, note := range s.notes.take() {
+		fmt.Fprintln(out, note)
 	}
 	size := size(s.ns.Size())
 	fmt.Fprintf(out, "%s, namespace %d, %s in blocks of %d\n", s.ctrl.Address(), s.ns.ID(), &size, s.ns.BlockSize())
@@ -39,8 +42,11 @@ func (o *options) introduce(out io.Writer, s *session, l *layout, embedded strin
 }
 
 // summarize prints the results.
-func (o *options) summarize(out io.Writer, res *outcome) {
+func (o *options) summarize(out io.Writer, s *session, res *outcome) {
 	r := res.result
+	for _, note := range s.notes.take() {
+		fmt.Fprintln(out, note)
+	}
 	fmt.Fprintln(out)
 	switch {
 	case res.interrupted && r.Elapsed == 0:

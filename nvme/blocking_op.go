@@ -172,19 +172,26 @@ func (s *syncOp) wait(ctx context.Context) (cancelled bool) {
 	return true
 }
 
-// cancel ends an operation of the blocking API: what is held or waits fails at
-// once, what the controller has is aborted. On the poller's core.
+// cancel ends an operation of the blocking API. On the poller's core.
 func (q *QueuePair) cancel(s *syncOp) {
 	if q.withdraw(s) {
 		s.end(StatusCommandAbortedByHost, nil)
 		return
 	}
-	q.cancelStalled(s)
+	q.Cancel(s)
+}
+
+// Cancel ends the commands and transfers that were submitted with arg, which has
+// to be comparable: what is held fails at once, what the controller has is
+// aborted, if it takes Abort. All of them complete as ever, and perhaps with
+// success. On the core.
+func (q *QueuePair) Cancel(arg any) {
+	q.cancelStalled(arg)
 	var held []uint16
 	for i := range q.reqs {
 		r := &q.reqs[i]
 		o, piece := r.arg.(*op)
-		if r.arg != any(s) && !(piece && o.arg == any(s)) {
+		if r.arg != arg && !(piece && o.arg == arg) {
 			continue
 		}
 		switch r.state {
@@ -203,9 +210,9 @@ func (q *QueuePair) cancel(s *syncOp) {
 }
 
 // cancelStalled ends a transfer of which no piece is out.
-func (q *QueuePair) cancelStalled(s *syncOp) {
+func (q *QueuePair) cancelStalled(arg any) {
 	for o := q.stalled.head; o != nil; o = o.next {
-		if o.arg == any(s) && o.pending == 0 {
+		if o.arg == arg && o.pending == 0 {
 			o.fail(StatusCommandAbortedByHost)
 			q.stalled.remove(o)
 			q.endOp(o)

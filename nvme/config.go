@@ -47,6 +47,11 @@ type Config struct {
 	// reconnect before they fail (Linux fast_io_fail_tmo). 0 or Forever: they
 	// wait until CtrlLossTimeout.
 	FastIOFailTimeout time.Duration
+	// QuiesceTime is the command quiesce time of controllers that do not report
+	// one (CQT of Identify Controller is 0): how long after the loss of an
+	// association they may go on executing its commands. 0: such controllers are
+	// taken to have stopped by the time the connections are closed.
+	QuiesceTime time.Duration
 	// ConnectTimeout bounds one attempt to connect and initialise, opening
 	// included, beside the time that the controller asks for to get ready
 	// (CAP.TO). 0: 15 s. Forever: no bound.

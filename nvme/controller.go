@@ -34,11 +34,12 @@ type Controller struct {
 	ns       map[uint32]*Namespace
 	checks   uint64 // counts checks of the known namespaces
 	limits   Limits
-	nq       int           // I/O queues that the controller granted
-	epoch    uint64        // counts associations
-	err      error         // why it is dead
-	changed  chan struct{} // closed, and replaced, when the state changes
-	reset    []chan error  // callers of Reset
+	nq       int                 // I/O queues that the controller granted
+	epoch    uint64              // counts associations
+	restless map[uint64]struct{} // associations of which commands may still be executed
+	err      error               // why it is dead
+	changed  chan struct{}       // closed, and replaced, when the state changes
+	reset    []chan error        // callers of Reset
 	lastUp   time.Time
 	patience *time.Timer // of the attempt to connect that is under way
 
@@ -65,7 +66,7 @@ var ErrOnCore = errors.New("nvme: blocking call on a poller's core")
 func openController(ctx context.Context, t Transport, cfg Config) (*Controller, error) {
 	c := &Controller{
 		cfg: cfg, t: t, p: cfg.Poller,
-		queues: map[uint16]*QueuePair{}, ns: map[uint32]*Namespace{},
+		queues: map[uint16]*QueuePair{}, ns: map[uint32]*Namespace{}, restless: map[uint64]struct{}{},
 		changed: make(chan struct{}), lost: make(chan error, 1), done: make(chan struct{}),
 	}
 	c.life, c.end = context.WithCancelCause(context.Background())

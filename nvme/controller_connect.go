@@ -102,18 +102,22 @@ func (c *Controller) takeDownIO() {
 // goLive opens the gates, the admin queue's first.
 func (c *Controller) goLive() {
 	c.lastUp = time.Now()
+	c.mu.Lock()
+	epoch := c.epoch
+	c.restless[epoch] = struct{}{}
+	c.mu.Unlock()
 	c.p.CallAnyway(func() {
 		c.admin.startTimer()
 		c.alive.start(c)
 		c.async.arm()
-		c.admin.goLive()
+		c.admin.goLive(epoch)
 	})
 	c.fast.set(false)
 	c.setState(StateLive, nil)
 	for _, q := range c.ioQueues() {
 		q.p.CallAnyway(func() {
 			q.startTimer()
-			q.goLive()
+			q.goLive(epoch)
 		})
 		if f := c.cfg.Events.Queue; f != nil {
 			c.events.post(func() { f(c, q.cold.id, nil) })

@@ -217,8 +217,9 @@ func (c *Controller) disable() bool {
 }
 
 // notifyShutdown performs a normal shutdown (Base Specification 3.6), within
-// RTD3E or five seconds, or until whoever closes the controller is in haste.
-func (c *Controller) notifyShutdown() {
+// RTD3E or five seconds, or until whoever closes the controller is in haste. It
+// reports whether the controller has said that it is complete.
+func (c *Controller) notifyShutdown() bool {
 	limit := 5 * time.Second
 	if d := c.id.Load().ShutdownTime(); d != 0 {
 		limit = min(d, 30*time.Second)
@@ -227,18 +228,18 @@ func (c *Controller) notifyShutdown() {
 	defer cancel()
 	cc, err := c.t.Property(ctx, RegCC, 4)
 	if err != nil {
-		return
+		return false
 	}
 	if c.t.SetProperty(ctx, RegCC, 4, uint64(CC(cc).WithSHN(CCSHNNormal))) != nil {
-		return
+		return false
 	}
 	for {
 		st, err := c.status(ctx)
 		if err != nil || st.SHST() == CSTSSHSTComplete || st.CFS() {
-			return
+			return err == nil && st.SHST() == CSTSSHSTComplete
 		}
 		if sleep(ctx, 5*time.Millisecond) != nil {
-			return
+			return false
 		}
 	}
 }

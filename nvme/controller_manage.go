@@ -99,6 +99,7 @@ func (c *Controller) recover(cause error) {
 		disabled = c.disable()
 	}
 	c.takeDown()
+	c.quietAfter(c.association(), c.quietTime(cause, disabled))
 	if errors.Is(cause, ErrGone) {
 		c.giveUp(cause)
 		return
@@ -188,10 +189,11 @@ func (c *Controller) shutdown() {
 	}
 	c.alive.stop(c)
 	c.endQueues(ErrClosed)
-	if was == StateLive {
-		c.notifyShutdown()
-	}
+	shut := was == StateLive && c.notifyShutdown()
 	c.endQueue(c.admin, ErrClosed)
+	if was == StateLive {
+		c.quietAfter(c.association(), c.quietTime(ErrTimeout, shut))
+	}
 	c.setState(StateDead, ErrClosed)
 	c.resetEnded(ErrClosed)
 	c.users.Wait()

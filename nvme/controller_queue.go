@@ -16,6 +16,16 @@ type QueueConfig struct {
 	// Class is the queue's class where the controller arbitrates by weight
 	// (see the transport's own configuration). It means nothing elsewhere.
 	Class Class
+	// Failover is for those who have another queue to send commands to. A
+	// command never waits for a reconnect: while the queue pair is not live,
+	// submissions fail with ErrNotLive, and what is in flight at a loss completes
+	// with StatusCommandAbortedByHost, which says that the controller may or may
+	// not execute it, until Controller.Quiet; Config.Retries does not count.
+	Failover bool
+	// Notify, if not nil, is called on the core when the queue pair has become
+	// live or is not live any more; of a loss, before the commands in flight
+	// complete. It must not block.
+	Notify func(q *QueuePair, live bool)
 }
 
 // Class is the class of a submission queue in weighted round robin arbitration
@@ -116,7 +126,7 @@ func (c *Controller) bringUp(ctx context.Context, q *QueuePair, epoch uint64) er
 	return q.p.Call(ctx, func() {
 		q.startTimer()
 		if q.state == queueNew {
-			q.goLive()
+			q.goLive(epoch)
 		}
 	})
 }
@@ -141,6 +151,7 @@ func (c *Controller) reserveQueue(p *poller.Poller, cfg QueueConfig) (*QueuePair
 		q := newQueuePair(p, queueParams{
 			id: uint16(qid), size: size, timeout: c.cfg.IOTimeout, retries: uint8(c.cfg.Retries),
 			class: cfg.Class, ctrl: c, lost: c.queueLost, timedOut: c.commandOverdue,
+			failover: cfg.Failover, notify: cfg.Notify,
 		})
 		c.queues[uint16(qid)] = q
 		return q, nil

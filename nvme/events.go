@@ -35,6 +35,9 @@ type Events struct {
 	Reconnect func(c *Controller, attempt int, err error)
 	// Queue: an I/O queue pair was lost (err) or is back (nil).
 	Queue func(c *Controller, qid uint16, err error)
+	// Quiet: a lost or closed association has become quiet; see
+	// Controller.Quiet. It may come after Close has returned.
+	Quiet func(c *Controller, association uint64)
 	// Timeout: a command was overdue. action is "abort" or "reset".
 	Timeout func(c *Controller, qid, cid uint16, age time.Duration, action string)
 	// Async: an asynchronous event arrived, of any type; for those below the

@@ -24,6 +24,10 @@ type queueCold struct {
 	added    bool
 	lost     func(q *QueuePair, err error)             // told once per loss
 	timedOut func(q *QueuePair, cid uint16, age int64) // told at the timeout, and at twice the timeout
+
+	failover    bool // commands never wait for a reconnect
+	notify      func(q *QueuePair, live bool)
+	association uint64 // that it was live in last
 }
 
 // queueParams describes a queue pair to be made.
@@ -37,6 +41,8 @@ type queueParams struct {
 	ctrl     *Controller
 	lost     func(q *QueuePair, err error)
 	timedOut func(q *QueuePair, cid uint16, age int64)
+	failover bool
+	notify   func(q *QueuePair, live bool)
 }
 
 // maxQueueSize is what a command identifier and MQES can name; the trackers
@@ -57,7 +63,10 @@ func newQueuePair(p *poller.Poller, s queueParams) *QueuePair {
 		mask:    uint16(1<<nbits - 1),
 		step:    uint16(1 << nbits),
 		cold: queueCold{id: s.id, size: s.size, class: s.class, ctrl: s.ctrl, retries: s.retries, timeout: s.timeout,
-			lost: s.lost, timedOut: s.timedOut},
+			lost: s.lost, timedOut: s.timedOut, failover: s.failover, notify: s.notify},
+	}
+	if s.failover {
+		q.cold.retries = 0
 	}
 	for i := range q.reqs {
 		q.reqs[i].index = uint16(i)

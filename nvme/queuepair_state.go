@@ -14,7 +14,7 @@ func (q *QueuePair) Lost(err error) {
 	if q.state == queueDead || q.cold.broken != nil {
 		return
 	}
-	q.state = queueDown
+	q.setState(queueDown)
 	q.cold.err, q.cold.broken, q.cold.linked = err, err, false
 	if q.cold.lost != nil {
 		q.cold.lost(q, err)
@@ -31,7 +31,7 @@ func (q *QueuePair) Broken() error { return q.cold.broken }
 // complete with StatusCommandAbortedByHost.
 func (q *QueuePair) Quiesced() {
 	if q.state != queueDead {
-		q.state = queueDown
+		q.setState(queueDown)
 	}
 	q.cold.linked = false
 	var failed []uint16
@@ -55,10 +55,24 @@ func (q *QueuePair) Quiesced() {
 	slices.SortFunc(failed, q.bySeq)
 	q.abort(failed, StatusCommandAbortedByHost)
 	q.admit() // the library's own commands fail now
-	if q.failFast = q.failFast || q.cold.failNext; q.failFast {
+	if q.failFast = q.failFast || q.cold.failNext; q.failFast || q.cold.failover {
 		q.failHeld(StatusHostPathError)
 	}
 }
+
+// setState tells whoever wants to know when the queue pair begins or ceases to
+// be live.
+func (q *QueuePair) setState(s queueState) {
+	was := q.state == queueLive
+	q.state = s
+	if is := s == queueLive; is != was && q.cold.notify != nil {
+		q.cold.notify(q, is)
+	}
+}
+
+// Association returns the number of the association in which the queue pair is
+// live, or was last; 0 before the first. On the core.
+func (q *QueuePair) Association() uint64 { return q.cold.association }
 
 func (q *QueuePair) bySeq(a, b uint16) int {
 	if q.reqs[a].seq < q.reqs[b].seq {
@@ -102,11 +116,13 @@ func (q *QueuePair) failHeld(st Status) {
 
 // goLive lets commands out: first those held, in order. If the connection is
 // lost again already, the manager will see to it.
-func (q *QueuePair) goLive() {
+func (q *QueuePair) goLive(association uint64) {
 	if q.state == queueDead || !q.cold.linked {
 		return
 	}
-	q.state, q.failFast, q.cold.failNext, q.cold.err = queueLive, false, false, nil
+	q.failFast, q.cold.failNext, q.cold.err = false, false, nil
+	q.cold.association = association
+	q.setState(queueLive)
 	list := slices.Clone(q.held)
 	q.held = q.held[:0]
 	var failed []uint16
@@ -144,7 +160,8 @@ func (q *QueuePair) kill(err error) {
 	if q.state == queueDead {
 		return
 	}
-	q.state, q.cold.err = queueDead, err
+	q.cold.err = err
+	q.setState(queueDead)
 	q.stopTimer()
 	q.Quiesced()
 	if errors.Is(err, ErrClosed) {
@@ -154,12 +171,17 @@ func (q *QueuePair) kill(err error) {
 	}
 }
 
+// errFailover is one value: a core may meet it for each of its commands.
+var errFailover = fmt.Errorf("%w: %w", ErrNotLive, StatusHostPathError)
+
 // refusal says why a queue that is not live takes no commands, or returns nil
 // if it holds them.
 func (q *QueuePair) refusal() error {
 	switch {
 	case q.state == queueDead:
 		return q.deadError()
+	case q.cold.failover:
+		return errFailover
 	case q.failFast:
 		return fmt.Errorf("%w: %w", ErrNotLive, StatusHostPathError)
 	}

@@ -244,8 +244,11 @@ func (q *QueuePair) failStalled(st Status) {
 
 // fail records the first error and issues nothing more. That one half of a
 // fused operation failed because of the other says less than the other's.
+// That the fate of a piece is unknown says more than that another one could
+// not be sent: what is sent again elsewhere at once must not be executed here.
 func (o *op) fail(st Status) {
-	if o.status.OK() || o.status.Code() == StatusAbortedFailedFused {
+	unknown := st.Code() == StatusCommandAbortedByHost && o.status.IsPath()
+	if o.status.OK() || o.status.Code() == StatusAbortedFailedFused || unknown {
 		o.status = st
 	}
 	o.left = 0

@@ -236,7 +236,7 @@ func connected(arg any, cpl *nvme.Completion) {
 		return // aborted with the connection, which has its own error
 	}
 	if st := cpl.Status(); !st.OK() {
-		c.fail(connectError(st, cpl.Result))
+		c.fail(connectError(st, cpl.Result, c.qp.ID()))
 		return
 	}
 	resp := nvme.ParseConnectResponse(cpl.Result)
@@ -340,9 +340,13 @@ func (c *conn) pollLinger(fd int) {
 	if l.fd != fd || fd < 0 {
 		return
 	}
+	if c.qp.Poller().Now() >= l.until {
+		c.endLinger()
+		return
+	}
 	for range 64 {
 		n, err := sys.Recv(fd, l.buf[:])
-		if err == sys.EAGAIN && c.qp.Poller().Now() < l.until {
+		if err == sys.EAGAIN {
 			break
 		}
 		if err != 0 || n == 0 {

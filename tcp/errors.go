@@ -49,10 +49,12 @@ type ConnectError struct {
 	// Parameter is the offending field for StatusConnectInvalidParameters, as
 	// the controller named it.
 	Parameter nvme.InvalidParameter
+
+	queue uint16
 }
 
-func connectError(st nvme.Status, result uint64) error {
-	e := &ConnectError{Status: st}
+func connectError(st nvme.Status, result uint64, queue uint16) error {
+	e := &ConnectError{Status: st, queue: queue}
 	if st.Code() == nvme.StatusConnectInvalidParameters {
 		e.Parameter = nvme.ParseInvalidParameter(result)
 	}
@@ -77,8 +79,16 @@ func (e *ConnectError) Error() string {
 	return s
 }
 
-// Unwrap returns the status.
-func (e *ConnectError) Unwrap() error { return e.Status }
+// Unwrap returns the status: without Do Not Retry if an I/O queue was rejected
+// because the controller of its admin queue is not there any more, since the
+// next association will have another one.
+func (e *ConnectError) Unwrap() error {
+	gone := nvme.InvalidParameter{Offset: nvme.ConnectDataControllerIDOffset, InData: true}
+	if e.queue != 0 && e.Status.Code() == nvme.StatusConnectInvalidParameters && e.Parameter == gone {
+		return e.Status &^ nvme.StatusDNR
+	}
+	return e.Status
+}
 
 // protocolError gives the connection up because of a PDU whose header is at
 // the start of b: the controller is told with an H2CTermReq.

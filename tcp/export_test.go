@@ -46,3 +46,7 @@ func SwapFD(qp *nvme.QueuePair, fd int) int {
 
 // Pieces returns how many pieces the send queue has room for.
 func Pieces(qp *nvme.QueuePair) int { return cap(qp.Transport().(*conn).tx.iov) }
+
+// Lingering returns whether a connection that was given up is still open for
+// its peer to read why.
+func Lingering(qp *nvme.QueuePair) bool { return qp.Transport().(*conn).cold.linger.fd >= 0 }

@@ -44,8 +44,12 @@ func TestReconnectTriesAgain(t *testing.T) {
 	closed := func(r *tcptest.Request) { r.Conn.Close() }
 	wrong := func(r *tcptest.Request) { r.Conn.Send(make([]byte, 24)) }
 	troubles := map[string]func(r *tcptest.Request) bool{
-		"busy":                       fabrics(0, status(nvme.StatusConnectControllerBusy)),
-		"I/O queue refused":          fabrics(1, status(nvme.StatusInternalError)),
+		"busy":              fabrics(0, status(nvme.StatusConnectControllerBusy)),
+		"I/O queue refused": fabrics(1, status(nvme.StatusInternalError)),
+		"controller gone at I/O queue Connect": fabrics(1, func(r *tcptest.Request) {
+			r.Complete(nvme.StatusConnectInvalidParameters|nvme.StatusDNR,
+				nvme.InvalidParameter{Offset: nvme.ConnectDataControllerIDOffset, InData: true}.Result())
+		}),
 		"reset at Connect":           fabrics(0, reset),
 		"reset at I/O queue Connect": fabrics(1, reset),
 		"closed at Identify":         command(nvme.AdminIdentify, closed),

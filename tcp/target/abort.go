@@ -91,6 +91,7 @@ func (c *conn) abortRequest(r *request) bool {
 	}
 	switch r.state {
 	case reqStarved:
+		c.w.hungry = true // there may be enough for the one behind it
 		return c.starved.remove(r)
 	case reqExecuting:
 		return r.ns.ch.Cancel(&r.op)

@@ -23,6 +23,8 @@ type connCold struct {
 	ioOf    *worker // counts among the I/O queues of this one; under the target's lock
 	fresh   bool    // counts among the handshakes; under the target's lock
 	cause   error   // why it ended
+
+	starving bool // is in workerCold.starving
 }
 
 // acceptBatch is how many connections are accepted in one pass.

@@ -37,6 +37,7 @@ func (t *Target) left(c *conn) {
 	delete(c.cold.port.conns, c)
 	if w := c.cold.ioOf; w != nil {
 		w.cold.ioQueues--
+		c.cold.ioOf = nil
 	}
 	ctrl := c.ctrl
 	if ctrl != nil && c.qid != 0 && ctrl.io[c.qid] == c {

@@ -82,10 +82,12 @@ func (c *conn) provide(r *request, why starvation) bool {
 		return true
 	}
 	r.state, r.hunger = reqStarved, why
-	if c.starved.head == nil {
+	if !c.cold.starving {
+		c.cold.starving = true
 		c.w.cold.starving = append(c.w.cold.starving, c)
 	}
 	c.starved.push(r)
+	c.w.watchStalled(c)
 	return false
 }
 
@@ -102,6 +104,7 @@ func (c *conn) grant(r *request) bool {
 
 func (c *conn) lend(r *request, class int) {
 	r.buf = c.w.buffers.get(class)
+	r.turn = c.w.now
 	c.bufBytes += bufferSize(class)
 	if r.hasRead() {
 		r.op.Data = r.buf.b[:r.length:r.length]
@@ -138,11 +141,12 @@ func (w *worker) feed() {
 	w.cold.starving = nil
 	for i, c := range list {
 		c.eat()
-		if c.starved.head != nil {
+		if c.cold.starving = c.starved.head != nil; c.cold.starving {
 			w.cold.starving = append(w.cold.starving, c)
 		}
 		list[i] = nil
 	}
+	w.watchStalled(w.cold.starving...)
 	// The one that has waited longest comes first next time.
 	if n := len(w.cold.starving); n > 1 {
 		w.cold.starving = append(w.cold.starving[1:n:n], w.cold.starving[0])

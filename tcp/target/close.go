@@ -12,6 +12,7 @@ import (
 var (
 	errHandshake  = errors.New("nvme/tcp target: no Connect command in time")
 	errLinger     = errors.New("nvme/tcp target: the host did not close a terminated connection in time")
+	errStalled    = errors.New("nvme/tcp target: the host has let data wait for too long that takes memory which others need")
 	errDisconnect = errors.New("nvme/tcp target: disconnected by the host")
 )
 

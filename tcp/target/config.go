@@ -127,6 +127,11 @@ type Limits struct {
 	// ConnectionBuffers is the same for one connection; 0 is 32 MiB. It is at
 	// least the largest transfer of a command.
 	ConnectionBuffers int64
+
+	// TransferTime is how long a host may leave data that it was asked for
+	// unsent, or data that it has asked for unread, while commands of others
+	// wait for that memory; then the connection is closed. 0 is 30 s.
+	TransferTime time.Duration
 }
 
 // SubsystemConfig describes a subsystem. The zero value of all fields but NQN

@@ -99,6 +99,7 @@ func (c *conn) executed(r *request) {
 		c.drop(r)
 		return
 	}
+	r.turn = c.w.now
 	if r.steps && (r.op.Status.OK() || r.pair != nil) && c.nextStep(r) {
 		return
 	}

@@ -116,6 +116,7 @@ func (l *Limits) fill() {
 	orElse(&l.Linger, time.Second)
 	orElse(&l.BufferMemory, 256<<20)
 	orElse(&l.ConnectionBuffers, 32<<20)
+	orElse(&l.TransferTime, 30*time.Second)
 	l.ConnectionBuffers = max(l.ConnectionBuffers, maxMaxTransfer)
 }
 

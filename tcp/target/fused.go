@@ -48,6 +48,8 @@ func (c *conn) damaged(r *request) {
 			c.fused = nil
 			c.failHalf(first, nvme.StatusAbortedFailedFused)
 		}
+	default:
+		c.missingSecond()
 	}
 	c.fail(r, nvme.StatusTransientTransportError)
 }
@@ -112,6 +114,10 @@ func (c *conn) fusedSecond(r *request, data []byte) {
 	first.pair, r.pair = r, first
 	r.op.Kind = backend.CompareAndWrite // so that its data gets memory
 	c.takeData(r, data, uint32(first.op.Length))
+	if r.pair == first && (r.state == reqResponding || r.state == reqSending) { // refused after all
+		first.pair, r.pair = nil, nil
+		c.failHalf(first, nvme.StatusAbortedFailedFused)
+	}
 }
 
 // fusedArrived is told when a half has its data.
@@ -121,6 +127,9 @@ func (c *conn) fusedArrived(r *request) {
 		if pair != nil {
 			r.pair, pair.pair = nil, nil
 			c.failHalf(pair, nvme.StatusAbortedFailedFused)
+		}
+		if c.fused == r { // the second half has not come yet
+			c.fused, c.fusedFailed = nil, true
 		}
 		c.fail(r, r.status)
 		return

@@ -11,9 +11,11 @@ func (w *worker) move() {
 		c.cold.move = nil
 		if c.state != connReady || c.used > 0 || c.tx.pending() || c.carried > 0 || c.mode != rxHeader {
 			w.t.mu.Lock()
-			c.cold.ioOf = w
-			to.cold.ioQueues--
-			w.cold.ioQueues++
+			if c.cold.ioOf != nil { // it has not ended
+				c.cold.ioOf = w
+				to.cold.ioQueues--
+				w.cold.ioQueues++
+			}
 			w.t.mu.Unlock()
 			continue
 		}

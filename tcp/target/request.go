@@ -32,6 +32,7 @@ type request struct {
 	next *request // in the list that it is in
 	buf  *buffer  // memory of its own
 	end  uint64   // where its response ends in the stream of what is sent
+	turn int64    // when it became the host's turn, if buf is not nil
 
 	length uint32 // of the data to transfer, bytes
 	sent   uint32 // how much of it was encoded

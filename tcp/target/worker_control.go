@@ -22,8 +22,9 @@ type workerCold struct {
 	views    map[viewKey]*view
 	channels map[*Namespace]*channel
 	totals   map[*Subsystem]*totals
-	starving []*conn // have requests that wait for memory
-	movers   []*conn // are to move to another worker
+	starving []*conn       // have requests that wait for memory
+	movers   []*conn       // are to move to another worker
+	stalled  *poller.Timer // looks for hosts that hold what others wait for
 	events   [takeEvents]sys.EpollEvent
 
 	load     int // connections, under the target's lock
@@ -221,6 +222,9 @@ func (w *worker) finish() {
 		w.closeChannel(ch)
 	}
 	clear(w.cold.views)
+	if w.cold.stalled != nil {
+		w.cold.stalled.Stop()
+	}
 	_ = sys.Close(w.epfd)
 	w.p.Remove(w)
 	close(w.cold.done)

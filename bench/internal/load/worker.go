@@ -1,6 +1,7 @@
 package load
 
 import (
+	"fmt"
 	"math"
 
 	"github.com/qpoll/qpoll/internal/hist"
@@ -51,7 +52,10 @@ func newWorker(q nvme.Queue, wl *Workload, index int) (*worker, error) {
 		w.latency[op] = new(hist.Histogram)
 	}
 	seed := rng(wl.Seed + uint64(index)<<32)
-	memory := sys.HugeHeap(wl.Jobs * wl.Bytes)
+	memory, err := wl.memory()
+	if err != nil {
+		return nil, err
+	}
 	fill(memory, &seed)
 	for i := range w.jobs {
 		j := &w.jobs[i]
@@ -62,6 +66,19 @@ func newWorker(q nvme.Queue, wl *Workload, index int) (*worker, error) {
 		}
 	}
 	return w, nil
+}
+
+// memory returns the buffers of one queue in one piece.
+func (wl *Workload) memory() ([]byte, error) {
+	n := wl.Jobs * wl.Bytes
+	if wl.Alloc == nil {
+		return sys.HugeHeap(n), nil
+	}
+	b, err := wl.Alloc(n)
+	if err != nil {
+		return nil, fmt.Errorf("%w of %d bytes: %w", ErrBuffers, n, err)
+	}
+	return b, nil
 }
 
 // fill writes bytes other than 0, which no layer can take a short cut for.

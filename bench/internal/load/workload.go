@@ -15,6 +15,10 @@ type Workload struct {
 	Jobs        int    // per queue: I/Os outstanding
 	Range       uint64 // bytes of the namespace to use, from its start; 0: all
 	Seed        uint64 // of the random numbers: positions, mix and contents
+
+	// Alloc returns memory for the buffers of one queue, which it is asked for
+	// once each; nil: memory of Go's heap, in huge pages if there are any.
+	Alloc func(n int) ([]byte, error)
 }
 
 // Errors of New and Run.Add.
@@ -25,6 +29,8 @@ var (
 	ErrBlockSize = errors.New("I/O size is not a multiple of the block size")
 	// ErrRange means that the namespace is smaller than what is to be used.
 	ErrRange = errors.New("namespace too small")
+	// ErrBuffers means that there was no memory for the buffers.
+	ErrBuffers = errors.New("no buffers")
 )
 
 // maxBufferBytes bounds the memory of the buffers of one queue.
