@@ -43,6 +43,8 @@ var backends = []string{"memory", "null"}
 const intro = `Usage: bench [flags]          measure a namespace
        bench overhead [flags] measure what the driver costs for each I/O
                               (bench overhead -h)
+       bench pci              list drives, and take them from the kernel and
+                              give them back (bench pci -h)
        bench target [flags]   serve memory to NVMe/TCP hosts, or through
                               vfio-user (bench target -h)
 

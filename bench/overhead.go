@@ -175,9 +175,7 @@ func (o *overheadOptions) measure(ctx context.Context, s *session, l *layout, ou
 	cfg := overhead.Config{
 		Poller: q.QueuePair().Poller(), Queue: q, Source: q.QueuePair(), Bytes: int(o.block),
 		Depth: min(o.depth, room), Write: o.pattern == "write", Range: uint64(o.extent),
-	}
-	if s.open != nil {
-		cfg.Alloc = s.alloc
+		Alloc: s.allocator(),
 	}
 	b, err := overhead.New(cfg)
 	if err != nil {

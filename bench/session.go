@@ -133,9 +133,7 @@ func (e *missingNamespace) Unwrap() error { return e.err }
 // run puts the workload on all queues.
 func (s *session) run(o *options) (*load.Run, error) {
 	wl := o.workload()
-	if s.open != nil {
-		wl.Alloc = s.alloc
-	}
+	wl.Alloc = s.allocator()
 	r, err := load.New(wl)
 	if err != nil {
 		return nil, err
@@ -163,7 +161,15 @@ func (s *session) cause(err error) error {
 	}
 }
 
-// alloc returns memory that the controller reaches by itself.
+// allocator returns what allocates memory that the controller reaches by itself,
+// nil if there is no such memory.
+func (s *session) allocator() func(n int) ([]byte, error) {
+	if _, ok := s.ctrl.Transport().(nvme.MemoryTransport); !ok {
+		return nil
+	}
+	return s.alloc
+}
+
 func (s *session) alloc(n int) ([]byte, error) {
 	b, err := s.ctrl.Alloc(n)
 	if err == nil {
