@@ -174,6 +174,15 @@ func (o *op) wait() nvme.Status {
 	return o.st
 }
 
+func (o *op) ended() bool {
+	select {
+	case <-o.done:
+		return true
+	default:
+		return false
+	}
+}
+
 // submit has f submit an I/O on the core.
 func (r *rig) submit(name string, f func(o *op) error) *op {
 	r.t.Helper()
