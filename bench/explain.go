@@ -10,6 +10,7 @@ import (
 	"syscall"
 
 	"github.com/qpoll/qpoll/bench/internal/load"
+	"github.com/qpoll/qpoll/bench/internal/overhead"
 	"github.com/qpoll/qpoll/nvme"
 	"github.com/qpoll/qpoll/pcie"
 	"github.com/qpoll/qpoll/poller"
@@ -43,9 +44,12 @@ func (o *options) hint(err error, s *session) string {
 	var rejected *tcp.ConnectError
 	var digest *tcp.DigestError
 	var missing *missingNamespace
+	var peer *pdu.PeerError
 	switch {
 	case errors.As(err, &rejected):
 		return rejectedHint(rejected, s)
+	case errors.As(err, &peer) && peer.Field() == "DGST":
+		return o.wantedDigests()
 	case errors.As(err, &digest):
 		return "the target does not do that: leave out " + digestFlags(digest) + ", or turn it on there"
 	case errors.As(err, &missing):
@@ -58,6 +62,10 @@ func (o *options) hint(err error, s *session) string {
 		return memlockHint
 	case errors.Is(err, load.ErrWorkload), errors.Is(err, load.ErrBuffers):
 		return "give -depth or -bs less"
+	case errors.Is(err, overhead.ErrConfig):
+		return fmt.Sprintf("give -bs a multiple of %d that fits, or -depth less", s.ns.BlockSize())
+	case errors.Is(err, overhead.ErrStuck):
+		return "the controller does not answer any more"
 	case errors.Is(err, poller.ErrCoreNotAllowed):
 		return "choose other -cores"
 	case errors.Is(err, nvme.ErrUnsupported) && s != nil && s.ctrl != nil && s.ns != nil:
@@ -83,7 +91,7 @@ func networkHint(err error) string {
 		return "there is no way to that host: correct traddr in -target"
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, nvme.ErrTimeout), errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, syscall.ETIMEDOUT):
 		return "nothing answers there: correct traddr and trsvcid in -target, or look at the target and at firewalls"
-	case errors.As(err, &mine) && mine.Field == "PFV", errors.As(err, &peer) && peer.FES == pdu.FESUnsupportedParameter:
+	case errors.As(err, &mine) && mine.Field == "PFV", errors.As(err, &peer) && peer.Field() == "PFV":
 		return "it speaks another version of NVMe/TCP than 1.0 and 1.1 do: correct trsvcid in -target, or update the target"
 	case errors.As(err, &mine), errors.Is(err, tcp.ErrPeerClosed), errors.Is(err, syscall.ECONNRESET):
 		return "what listens there does not seem to be an NVMe/TCP target: correct traddr and trsvcid in -target"
@@ -131,6 +139,20 @@ func (e *missingNamespace) hint() string {
 		more = " and more"
 	}
 	return fmt.Sprintf("give -nsid one of %s%s", ranges(list), more)
+}
+
+// wantedDigests is for a target that turned a connection away because of the
+// digests that it did, or did not, ask for.
+func (o *options) wantedDigests() string {
+	switch {
+	case o.headerDigest && o.dataDigest:
+		return "it does not take those digests: leave out -hdgst or -ddgst"
+	case o.headerDigest:
+		return "it wants other digests: give -ddgst, too"
+	case o.dataDigest:
+		return "it wants other digests: give -hdgst, too"
+	}
+	return "it wants digests: give -hdgst, -ddgst or both"
 }
 
 func digestFlags(e *tcp.DigestError) string {

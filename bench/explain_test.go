@@ -50,7 +50,13 @@ func TestBadPeers(t *testing.T) {
 			e := pdu.Error{PDU: pdu.TypeICReq, FES: pdu.FESUnsupportedParameter, FEI: 8}
 			_, _ = c.Write(e.AppendTermReq(nil, pdu.Controller, b))
 			receive(c, 1<<20)
-		}), []string{"terminated by the controller", "version"}},
+		}), []string{"terminated by the controller", "PFV", "version"}},
+		{"wants digests", peer(t, func(c net.Conn) {
+			b := receive(c, 128)
+			e := pdu.Error{PDU: pdu.TypeICReq, FES: pdu.FESUnsupportedParameter, FEI: 11}
+			_, _ = c.Write(e.AppendTermReq(nil, pdu.Controller, b))
+			receive(c, 1<<20)
+		}), []string{"terminated by the controller", "DGST", "give -hdgst, -ddgst or both"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			var out, errs strings.Builder

@@ -6,6 +6,8 @@
 //	go run ./bench -target "trtype:tcp traddr:10.0.0.5 trsvcid:4420 subnqn:nqn.2014-08.org.example:disk"
 //	go run ./bench -target pcietest
 //	go run ./bench -target pcie:0000:01:00.0
+//	go run ./bench overhead
+//	go run ./bench pci list
 //	go run ./bench target -listen 0.0.0.0:4420
 //	go run ./bench target -vfio-user /run/disk0
 //
@@ -52,11 +54,15 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 		case "run":
 		case "target":
 			command = serve
+		case "overhead":
+			command = measureOverhead
+		case "pci":
+			command = pci
 		case "help":
 			args[0] = "-h"
 			args = append([]string{""}, args...)
 		default:
-			return report(stderr, usagef("unknown command %q: it is target, or none to measure; flags begin with -", args[0]))
+			return report(stderr, usagef("unknown command %q: it is target, overhead, pci, or none to measure; flags begin with -", args[0]))
 		}
 		args = args[1:]
 	}

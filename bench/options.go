@@ -41,6 +41,10 @@ var patterns = []string{"read", "write", "randread", "randwrite", "rw", "randrw"
 var backends = []string{"memory", "null"}
 
 const intro = `Usage: bench [flags]          measure a namespace
+       bench overhead [flags] measure what the driver costs for each I/O
+                              (bench overhead -h)
+       bench pci              list drives, and take them from the kernel and
+                              give them back (bench pci -h)
        bench target [flags]   serve memory to NVMe/TCP hosts, or through
                               vfio-user (bench target -h)
 
@@ -49,13 +53,7 @@ from that. Sizes are like 4096, 4k or 4KiB; times like 10, 10s or 200ms.`
 
 func (o *options) flags() *flagSet {
 	f := newFlagSet("bench", intro)
-	f.heading("What to measure")
-	f.value(text{&o.target}, "target", "`address` of the controller, in one argument, like \"trtype:tcp traddr:10.0.0.5 trsvcid:4420 subnqn:NQN\" or \"transport=tcp,traddr=10.0.0.5,trsvcid=4420,nqn=NQN\"; pcie:0000:01:00.0, or trtype:pcie with traddr, for a drive that is bound to vfio-pci; vfio-user:DIR, or its socket, for a controller of another process; or of its own, embedded (NVMe/TCP), pcietest (PCIe) or pcietest:ideal (PCIe, moves no data)")
-	f.value(number{&o.nsid, 1, 0x7ffffffe}, "nsid", "namespace `id`")
-	f.value(toggle{&o.headerDigest}, "hdgst", "NVMe/TCP header digests")
-	f.value(toggle{&o.dataDigest}, "ddgst", "NVMe/TCP data digests")
-	f.value(toggle{&o.noIOMMU}, "no-iommu", "allow a drive without an IOMMU, which can then overwrite any memory of the machine")
-	f.value(&o.extent, "range", "use only the first `size` bytes of the namespace; 0 is all of it")
+	o.targetFlags(f)
 
 	f.heading("Load")
 	f.value(choice{&o.pattern, patterns}, "rw", "`pattern`: read, write, randread, randwrite, or rw and randrw for both. Writing destroys what is there")
@@ -69,13 +67,9 @@ func (o *options) flags() *flagSet {
 	f.value(&o.warmup, "warmup", "`time` before that, which does not count; by default a tenth of -time, at most 1s")
 
 	f.heading("Results")
-	f.value(text{&o.jsonFile}, "json", "write them to `file`, too; with -, JSON goes to standard output and all else to standard error")
+	f.value(text{&o.jsonFile}, "json", jsonUsage)
 	f.value(text{&o.profile}, "cpuprofile", "write a CPU profile of the time measured to `file`, and print where the time went")
-
-	f.heading("Target of its own")
-	f.value(choice{&o.backend, backends}, "backend", "`kind` of namespace: memory, or null, which keeps nothing")
-	f.value(&o.capacity, "size", "`size` of its namespace")
-	f.value(&o.targetCores, "target-cores", "`set` of cores to serve on; by default the first that -cores leaves")
+	o.ownFlags(f)
 
 	// The letters of spdk_nvme_perf.
 	for short, long := range map[string]string{
@@ -85,6 +79,27 @@ func (o *options) flags() *flagSet {
 		f.alias(short, long)
 	}
 	return f
+}
+
+const jsonUsage = "write them to `file`, too; with -, JSON goes to standard output and all else to standard error"
+
+// targetFlags defines the flags that say what to measure.
+func (o *options) targetFlags(f *flagSet) {
+	f.heading("What to measure")
+	f.value(text{&o.target}, "target", "`address` of the controller, in one argument, like \"trtype:tcp traddr:10.0.0.5 trsvcid:4420 subnqn:NQN\" or \"transport=tcp,traddr=10.0.0.5,trsvcid=4420,nqn=NQN\"; pcie:0000:01:00.0, or trtype:pcie with traddr, for a drive that is bound to vfio-pci; vfio-user:DIR, or its socket, for a controller of another process; or of its own, embedded (NVMe/TCP), pcietest (PCIe) or pcietest:ideal (PCIe, moves no data)")
+	f.value(number{&o.nsid, 1, 0x7ffffffe}, "nsid", "namespace `id`")
+	f.value(toggle{&o.headerDigest}, "hdgst", "NVMe/TCP header digests")
+	f.value(toggle{&o.dataDigest}, "ddgst", "NVMe/TCP data digests")
+	f.value(toggle{&o.noIOMMU}, "no-iommu", "allow a drive without an IOMMU, which can then overwrite any memory of the machine")
+	f.value(&o.extent, "range", "use only the first `size` bytes of the namespace; 0 is all of it")
+}
+
+// ownFlags defines the flags of targets of our own.
+func (o *options) ownFlags(f *flagSet) {
+	f.heading("Target of its own")
+	f.value(choice{&o.backend, backends}, "backend", "`kind` of namespace: memory, or null, which keeps nothing")
+	f.value(&o.capacity, "size", "`size` of its namespace")
+	f.value(&o.targetCores, "target-cores", "`set` of cores to serve on; by default the first that -cores leaves")
 }
 
 // parseOptions reads the arguments of a measurement.

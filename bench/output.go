@@ -70,8 +70,8 @@ func openJSON(name string, stdout io.Writer) (*jsonFile, error) {
 	return &jsonFile{file: f}, nil
 }
 
-func (j *jsonFile) write(d *document) error {
-	b, err := json.MarshalIndent(d, "", "  ")
+func (j *jsonFile) write(v any) error {
+	b, err := json.MarshalIndent(v, "", "  ")
 	b = append(b, '\n')
 	switch {
 	case err != nil:

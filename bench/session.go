@@ -133,9 +133,7 @@ func (e *missingNamespace) Unwrap() error { return e.err }
 // run puts the workload on all queues.
 func (s *session) run(o *options) (*load.Run, error) {
 	wl := o.workload()
-	if s.open != nil {
-		wl.Alloc = s.alloc
-	}
+	wl.Alloc = s.allocator()
 	r, err := load.New(wl)
 	if err != nil {
 		return nil, err
@@ -148,7 +146,30 @@ func (s *session) run(o *options) (*load.Run, error) {
 	return r, nil
 }
 
-// alloc returns memory that the controller reaches by itself.
+// cause returns why the controller was lost, if it was, with what that has led
+// to.
+func (s *session) cause(err error) error {
+	var st nvme.Status
+	if !errors.As(err, &st) || st.Code() != nvme.StatusCommandAbortedByHost && st.Code() != nvme.StatusHostPathError {
+		return err
+	}
+	select {
+	case lost := <-s.lost:
+		return fmt.Errorf("the controller was lost: %w; %w", lost, err)
+	case <-time.After(time.Second): // it is on its way
+		return err
+	}
+}
+
+// allocator returns what allocates memory that the controller reaches by itself,
+// nil if there is no such memory.
+func (s *session) allocator() func(n int) ([]byte, error) {
+	if _, ok := s.ctrl.Transport().(nvme.MemoryTransport); !ok {
+		return nil
+	}
+	return s.alloc
+}
+
 func (s *session) alloc(n int) ([]byte, error) {
 	b, err := s.ctrl.Alloc(n)
 	if err == nil {

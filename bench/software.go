@@ -51,6 +51,7 @@ func (n *napper) Arm(now int64) (fd int, events int16, deadline int64, ok bool) 
 // if it does not start.
 func startDevice(cfg pcietest.Config, core int, p poller.Config, disk interface{ Close() error }) (*device, error) {
 	d := &device{disk: disk}
+	cfg.NoShadow = true // its doorbells are memory already, and drives have none
 	var err error
 	if d.Controller, err = pcietest.New(cfg); err != nil {
 		return nil, errors.Join(err, d.close())

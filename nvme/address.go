@@ -3,7 +3,10 @@ package nvme
 import (
 	"errors"
 	"fmt"
+	"net"
+	"net/netip"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -49,11 +52,15 @@ const addressSeparators = " \t\n\r,"
 // trsvcid=4420,nqn=NQN" as nvme-cli and the kernel do, in any mixture: pairs
 // are separated by white space or commas, keys and values by the first ':' or
 // '='. Keys are matched in any case. Without trtype the transport is tcp if
-// there is a trsvcid or subsystem NQN. Errors are of kind ErrAddress.
+// there is a trsvcid or subsystem NQN. The key ns, a namespace, is for programs
+// that want one, as an option; Open refuses it. Errors are of kind ErrAddress.
 func ParseAddress(s string) (Address, error) {
 	var a Address
 	seen := map[string]bool{}
 	for _, f := range strings.FieldsFunc(s, func(r rune) bool { return strings.ContainsRune(addressSeparators, r) }) {
+		if host, port, ok := hostPort(f); ok {
+			return Address{}, fmt.Errorf("%w: %q is no key and value: write traddr:%s trsvcid:%s", ErrAddress, f, host, port)
+		}
 		i := strings.IndexAny(f, ":=")
 		if i <= 0 {
 			return Address{}, fmt.Errorf("%w: %q is not key:value or key=value", ErrAddress, f)
@@ -72,6 +79,17 @@ func ParseAddress(s string) (Address, error) {
 		a.set(key, v)
 	}
 	return a, a.check()
+}
+
+// hostPort tells what is written as host:port, with a host that cannot be a key.
+func hostPort(s string) (host, port string, ok bool) {
+	host, port, err := net.SplitHostPort(s)
+	if err != nil || strings.HasPrefix(host, "nqn.") || strings.Contains(host, "=") {
+		return "", "", false
+	}
+	_, notIP := netip.ParseAddr(host)
+	_, notPort := strconv.ParseUint(port, 10, 16)
+	return host, port, notPort == nil && (notIP == nil || strings.Contains(host, "."))
 }
 
 func (a *Address) set(key, v string) {
@@ -136,7 +154,7 @@ func (a *Address) check() error {
 }
 
 // CheckNQN tells whether s can be an NVMe Qualified Name: at most 223 bytes of
-// printable text that begins with "nqn." (Base Specification 4.5).
+// printable text that begins with "nqn." (Base Specification 4.7).
 func CheckNQN(s string) error {
 	switch {
 	case len(s) > 223:
@@ -152,9 +170,10 @@ func CheckNQN(s string) error {
 	return nil
 }
 
-// suggestKey returns a hint for a key that is nearly right.
+// suggestKey returns a hint for a key that is nearly right: at most a third of
+// its letters are wrong, and two.
 func suggestKey(given string) string {
-	best, dist := "", 3
+	best, dist := "", min(len(given)/3, 2)+1
 	for k := range addressKeys {
 		if d := editDistance(given, k); d < dist || d == dist && best != "" && k < best {
 			best, dist = k, d

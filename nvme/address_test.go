@@ -46,13 +46,21 @@ func TestParseAddress(t *testing.T) {
 		"trtype:tcp traddr:a nqn:nqn.x:1 subnqn:nqn.x:2":          "given twice",
 		"trtype:tcp tradr:a":                                      `did you mean "traddr"`,
 		"trtype:tcp traddr:a quux:b":                              `unknown key "quux"`,
+		"trtype:tcp traddr:a ts:b":                                "unknown key \"ts\"\n",
+		"trtype:tcp traddr:a foo:b":                               "unknown key \"foo\"\n",
+		"trtype:tcp traddr:a tox:b":                               `did you mean "tos"`,
+		"trtype:tcp traddr:a keepalive_tmo:b":                     `did you mean "keep_alive_tmo"`,
+		"127.0.0.1:4420":                                          "write traddr:127.0.0.1 trsvcid:4420",
+		"[::1]:4420 nqn:nqn.x":                                    "write traddr:::1 trsvcid:4420",
+		"trtype:tcp nqn.x:1":                                      `unknown key "nqn.x"`,
+		"trtype:tcp storage.example:4420":                         "write traddr:storage.example trsvcid:4420",
 		"trtype:tcp traddr:a adrfam:ipv5":                         "unknown adrfam",
 		"trtype:tcp traddr:a nqn:disk":                            `does not begin with "nqn."`,
 		"trtype:tcp traddr:a nqn:nqn." + strings.Repeat("x", 220): "223 is the most",
 		"trtype:tcp traddr:a hostnqn:nqn.\x01":                    "not printable",
 		"trtype:tcp traddr:a nqn:nqn.\xff":                        "not printable",
 	} {
-		if a, err := ParseAddress(s); !errors.Is(err, ErrAddress) || !strings.Contains(err.Error(), hint) {
+		if a, err := ParseAddress(s); !errors.Is(err, ErrAddress) || !strings.Contains(err.Error()+"\n", hint) {
 			t.Errorf("%q: %+v, %v", s, a, err)
 		}
 	}

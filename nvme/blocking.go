@@ -11,6 +11,10 @@ import (
 // microseconds to some tens of them; they suit control planes, tools and
 // code that wants io.ReaderAt. Buffers may be any memory. There is no
 // read-modify-write: offsets and lengths must be multiples of BlockSize.
+//
+// Their errors, but for io.EOF, are of type *OpError: they say what was
+// attempted on which namespace, controller and queue, and wrap the cause, which
+// errors.Is and errors.As find.
 
 var (
 	_ io.ReaderAt = (*Namespace)(nil)
@@ -34,6 +38,14 @@ func (ns *Namespace) WriteAt(p []byte, off int64) (int, error) {
 // aborted and the call returns as soon as the controller has let go of p:
 // after its answer, or at worst after Config.IOTimeout and a reset.
 func (ns *Namespace) ReadAtContext(ctx context.Context, p []byte, off int64) (int, error) {
+	n, err := ns.readAt(ctx, p, off)
+	if err != nil && err != io.EOF {
+		err = ns.ioError(OpRead, off, int64(len(p)), err)
+	}
+	return n, err
+}
+
+func (ns *Namespace) readAt(ctx context.Context, p []byte, off int64) (int, error) {
 	g, err := ns.usable()
 	if err != nil {
 		return 0, err
@@ -62,7 +74,7 @@ func (ns *Namespace) ReadAtContext(ctx context.Context, p []byte, off int64) (in
 // any part of the range may have been written.
 func (ns *Namespace) WriteAtContext(ctx context.Context, p []byte, off int64) (int, error) {
 	if err := ns.outbound(ctx, OpWrite, p, off); err != nil {
-		return 0, err
+		return 0, ns.ioError(OpWrite, off, int64(len(p)), err)
 	}
 	return len(p), nil
 }
@@ -70,7 +82,7 @@ func (ns *Namespace) WriteAtContext(ctx context.Context, p []byte, off int64) (i
 // CompareAt compares p with the media at off; a difference returns an error
 // that is StatusCompareFailure.
 func (ns *Namespace) CompareAt(ctx context.Context, p []byte, off int64) error {
-	return ns.outbound(ctx, OpCompare, p, off)
+	return ns.ioError(OpCompare, off, int64(len(p)), ns.outbound(ctx, OpCompare, p, off))
 }
 
 func (ns *Namespace) outbound(ctx context.Context, op Opcode, p []byte, off int64) error {
@@ -111,7 +123,7 @@ func (ns *Namespace) transfer(ctx context.Context, g *geometry, op Opcode, p []b
 func (ns *Namespace) Flush(ctx context.Context) error {
 	s := getSync()
 	s.io = IO{Op: OpFlush}
-	return ns.do(ctx, s)
+	return ns.ioError(OpFlush, 0, 0, ns.do(ctx, s))
 }
 
 // WriteZeroes sets n bytes at off to zero.
@@ -130,6 +142,10 @@ func (ns *Namespace) Deallocate(ctx context.Context, off, n int64) error {
 }
 
 func (ns *Namespace) rangeOp(ctx context.Context, op Opcode, off, n int64) error {
+	return ns.ioError(op, off, n, ns.doRange(ctx, op, off, n))
+}
+
+func (ns *Namespace) doRange(ctx context.Context, op Opcode, off, n int64) error {
 	g, err := ns.usable()
 	if err != nil {
 		return err

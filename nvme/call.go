@@ -141,6 +141,10 @@ func (c *Controller) passthrough(ctx context.Context, q *QueuePair, ns *Namespac
 	if err := c.waitLive(ctx); err != nil {
 		return Completion{}, err
 	}
+	// Nothing is sent for a caller who has given up already.
+	if err := ctxError(ctx); err != nil {
+		return Completion{}, err
+	}
 	k, err := newCall(q, cmd, buf)
 	if err != nil {
 		return Completion{}, err

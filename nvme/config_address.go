@@ -10,6 +10,9 @@ import (
 // apply lets the options of an address override the configuration. Times are
 // in seconds and negative ones mean never, as the kernel has them.
 func (c *Config) apply(a *Address) error {
+	if v, ok := a.Options["ns"]; ok {
+		return fmt.Errorf("%w: ns %s: a controller is opened with all of its namespaces; choose one with Controller.Namespace", ErrAddress, v)
+	}
 	if a.HostNQN != "" {
 		c.HostNQN = a.HostNQN
 	}

@@ -60,7 +60,7 @@ func TestConfigFromAddress(t *testing.T) {
 	for _, s := range []string{
 		"reconnect_delay:0", "reconnect_delay:-1", "keep_alive_tmo:x", "ctrl_loss_tmo:99999999999999999999",
 		"nr_io_queues:0", "nr_io_queues:65535", "queue_size:1", "queue_size:65536", "hostid:12", "hostid:0-1-2-3",
-		"hostid:0123456789abcdef-0123456789abcdef-", "hostid:00000000-0000-0000-0000-000000000000", "hostnqn:x",
+		"hostid:0123456789abcdef-0123456789abcdef-", "hostid:00000000-0000-0000-0000-000000000000", "hostnqn:x", "ns:1",
 	} {
 		if _, err := apply(s); !errors.Is(err, ErrAddress) {
 			t.Errorf("%s: %v", s, err)

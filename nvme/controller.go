@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync"
 	"sync/atomic"
@@ -87,7 +88,7 @@ func openController(ctx context.Context, t Transport, cfg Config) (*Controller, 
 		id: 0, size: cfg.AdminQueueSize, reserve: adminReserve, timeout: cfg.AdminTimeout,
 		ctrl: c, lost: c.queueLost, timedOut: c.commandOverdue,
 	})
-	if err := c.p.Call(ctx, func() { c.addQueue(c.admin) }); err != nil {
+	if err := c.addAdmin(ctx); err != nil {
 		c.abandon()
 		return nil, c.opError("open", -1, err)
 	}
@@ -110,6 +111,12 @@ func (c *Controller) abandon() {
 	if c.shared {
 		releaseSharedPoller()
 	}
+}
+
+func (c *Controller) addAdmin(ctx context.Context) error {
+	ctx, cancel := c.bound(ctx)
+	defer cancel()
+	return c.call(ctx, c.p, func() { c.addQueue(c.admin) })
 }
 
 func (c *Controller) addQueue(q *QueuePair) {
@@ -145,7 +152,11 @@ func (c *Controller) setState(to State, err error) {
 	close(c.changed)
 	c.changed = make(chan struct{})
 	c.mu.Unlock()
-	c.cfg.Logger.Info("controller state", "controller", c.t.Address(), "from", from.String(), "to", to.String(), "cause", err)
+	level := slog.LevelInfo
+	if from == StateLive && to != StateDeleting && !errors.Is(err, errReset) || to == StateDead && from != StateDeleting {
+		level = slog.LevelWarn // lost, or given up
+	}
+	c.cfg.Logger.Log(context.Background(), level, "controller state", "controller", c.t.Address(), "from", from.String(), "to", to.String(), "cause", err)
 	if f := c.cfg.Events.State; f != nil {
 		c.events.post(func() { f(c, from, to, err) })
 	}
@@ -169,7 +180,11 @@ func (c *Controller) waitLive(ctx context.Context) error {
 		case <-changed:
 		case <-c.life.Done():
 		case <-ctx.Done():
-			return fmt.Errorf("%w: %w", ErrNotLive, ctxError(ctx))
+			err := ctxError(ctx)
+			if errors.Is(err, ErrNotLive) { // I/O does not wait any more
+				return err
+			}
+			return fmt.Errorf("%w: %w", ErrNotLive, err)
 		}
 	}
 }

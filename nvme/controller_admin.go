@@ -12,7 +12,7 @@ const adminReserve = maxAsyncRequests + maxAborts + 2
 // Admin sends one admin command and waits for its completion: raw passthrough.
 // cmd.CID, the data pointer and the PSDT bits are set by the library; buf is
 // read or written as the opcode's low bits say. A status other than success
-// comes back as an error of type Status beside the completion. While the
+// comes back as an error that wraps the Status, beside the completion. While the
 // controller reconnects, the command waits. If ctx ends first, a command that
 // was not sent will not be; else its fate is unknown. buf may be reused at once.
 //
@@ -20,6 +20,15 @@ const adminReserve = maxAsyncRequests + maxAborts + 2
 // handles of what it changed are brought up to date, since a controller need not
 // report to a host what that host has done.
 func (c *Controller) Admin(ctx context.Context, cmd *Command, buf []byte) (Completion, error) {
+	cpl, err := c.adminCommand(ctx, cmd, buf)
+	if err != nil {
+		err = c.opError(fmt.Sprintf("admin command %#x", uint8(cmd.Opcode)), 0, err)
+	}
+	return cpl, err
+}
+
+// adminCommand is Admin for callers who say better what was attempted.
+func (c *Controller) adminCommand(ctx context.Context, cmd *Command, buf []byte) (Completion, error) {
 	cpl, err := c.passthrough(ctx, c.admin, nil, cmd, buf)
 	if err == nil {
 		err = c.afterAdmin(ctx, cmd)
@@ -68,7 +77,7 @@ func (c *Controller) stripe() uint32 {
 // saved, 3 capabilities.
 func (c *Controller) GetFeature(ctx context.Context, fid FeatureID, sel uint8, nsid, cdw11 uint32, buf []byte) (uint32, error) {
 	cmd := Command{Opcode: AdminGetFeatures, NSID: nsid, CDW10: uint32(fid) | uint32(sel&7)<<8, CDW11: cdw11}
-	cpl, err := c.Admin(ctx, &cmd, buf)
+	cpl, err := c.adminCommand(ctx, &cmd, buf)
 	return uint32(cpl.Result), c.opError(fmt.Sprintf("get feature %#x", uint8(fid)), 0, err)
 }
 
@@ -79,7 +88,7 @@ func (c *Controller) SetFeature(ctx context.Context, fid FeatureID, save bool, n
 	if save {
 		cmd.CDW10 |= 1 << 31
 	}
-	cpl, err := c.Admin(ctx, &cmd, buf)
+	cpl, err := c.adminCommand(ctx, &cmd, buf)
 	return uint32(cpl.Result), c.opError(fmt.Sprintf("set feature %#x", uint8(fid)), 0, err)
 }
 
@@ -88,7 +97,7 @@ func (c *Controller) SetFeature(ctx context.Context, fid FeatureID, save bool, n
 // aborted command completes with StatusAbortRequested.
 func (c *Controller) Abort(ctx context.Context, sqid, cid uint16) (bool, error) {
 	cmd := AbortCommand{SQID: sqid, CID: cid}.Command()
-	cpl, err := c.Admin(ctx, &cmd, nil)
+	cpl, err := c.adminCommand(ctx, &cmd, nil)
 	if err != nil {
 		return false, c.opError("abort", 0, err)
 	}

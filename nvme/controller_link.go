@@ -20,27 +20,67 @@ type link struct {
 	cancel context.CancelCauseFunc // of the Connect under way
 }
 
+// linking returns a context that ends with ctx, with the controller, or once q
+// is to end, which it may be already. The caller holds link.mu.
+func (c *Controller) linking(ctx context.Context, q *QueuePair) (linking context.Context, done func()) {
+	l := &q.cold.link
+	ctx, cancel := context.WithCancelCause(ctx)
+	stop := context.AfterFunc(c.life, func() { cancel(ErrClosed) })
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	l.cancel = cancel
+	if l.ending {
+		cancel(ErrClosed)
+	}
+	return ctx, func() {
+		c.mu.Lock()
+		l.cancel = nil
+		c.mu.Unlock()
+		stop()
+		cancel(nil)
+	}
+}
+
+// introduce gives a new queue pair to its poller. If the poller does not take
+// it before ctx ends, the queue pair is over at once: nothing has seen it, and
+// a poller that does not run would never let go of it.
+func (c *Controller) introduce(ctx context.Context, q *QueuePair) error {
+	l := &q.cold.link
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	ctx, done := c.linking(ctx, q)
+	defer done()
+	if err := c.call(ctx, q.p, func() { c.addQueue(q) }); err != nil {
+		l.over = true
+		c.forget(q)
+		return err
+	}
+	return nil
+}
+
+// call is Call for the first use of a poller, which may not be running.
+func (c *Controller) call(ctx context.Context, p *poller.Poller, fn func()) error {
+	err := p.Call(ctx, fn)
+	if err == nil || errors.Is(err, poller.ErrClosed) {
+		return err
+	}
+	if err = ctxError(ctx); p.Started() {
+		return err
+	}
+	return fmt.Errorf("poller %q was not started, and nobody steps it: %w", p.Name(), err)
+}
+
 // connectQueue connects q's transport side, and makes sure that it has not
 // broken again meanwhile.
 func (c *Controller) connectQueue(ctx context.Context, q *QueuePair) error {
 	l := &q.cold.link
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	defer context.AfterFunc(c.life, func() { cancel(ErrClosed) })()
-	c.mu.Lock()
-	ending := l.ending
-	l.cancel = cancel
-	c.mu.Unlock()
-	if ending {
-		return ErrClosed
+	ctx, done := c.linking(ctx, q)
+	defer done()
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
 	}
-	defer func() {
-		c.mu.Lock()
-		l.cancel = nil
-		c.mu.Unlock()
-	}()
 	if err := q.p.Call(ctx, q.linkBegin); err != nil {
 		return err
 	}
@@ -85,13 +125,18 @@ func (c *Controller) endQueue(q *QueuePair, err error) {
 	ctx, stop := c.bound(context.Background())
 	defer stop()
 	_ = c.t.Disconnect(ctx, q)
+	c.forget(q)
+	c.blocking.qp.CompareAndSwap(q, nil)
+	c.removeQueue(q, err)
+}
+
+// forget makes the identifier of a queue pair free for another.
+func (c *Controller) forget(q *QueuePair) {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.queues[q.cold.id] == q {
 		delete(c.queues, q.cold.id)
 	}
-	c.mu.Unlock()
-	c.blocking.qp.CompareAndSwap(q, nil)
-	c.removeQueue(q, err)
 }
 
 // reconnectQueue is connectQueue for a queue pair of the connection before. One

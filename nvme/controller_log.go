@@ -22,7 +22,7 @@ type LogOptions struct {
 // supports offsets (LPA bit 2).
 func (c *Controller) LogPage(ctx context.Context, lid LogID, buf []byte, o LogOptions) error {
 	err := c.logPage(ctx, lid, buf, o, func(ctx context.Context, cmd *Command, b []byte) error {
-		_, err := c.Admin(ctx, cmd, b)
+		_, err := c.adminCommand(ctx, cmd, b)
 		return err
 	})
 	return c.opError(fmt.Sprintf("get log page %#x", uint8(lid)), 0, err)

@@ -3,6 +3,7 @@ package nvme
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"maps"
 	"slices"
 	"sync"
@@ -147,7 +148,11 @@ func (c *Controller) pause(d time.Duration) bool {
 // attempt tries once to come up.
 func (c *Controller) attempt(n int) error {
 	err := c.connectPatiently(c.life)
-	c.cfg.Logger.Info("reconnect", "controller", c.t.Address(), "attempt", n, "error", err)
+	level := slog.LevelInfo
+	if err != nil {
+		level = slog.LevelWarn
+	}
+	c.cfg.Logger.Log(context.Background(), level, "reconnect", "controller", c.t.Address(), "attempt", n, "error", err)
 	if f := c.cfg.Events.Reconnect; f != nil {
 		c.events.post(func() { f(c, n, err) })
 	}

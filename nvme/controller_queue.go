@@ -56,8 +56,9 @@ func (c Class) Priority() uint8 {
 }
 
 // OpenQueue makes an I/O queue pair that belongs to poller p and, with Bind,
-// carries I/O of any namespace of the controller. The poller must be running.
-// It waits for the controller to be live.
+// carries I/O of any namespace of the controller. It waits for the controller
+// to be live. The poller must be running, or stepped by another goroutine; one
+// that is not is waited for until ctx ends, and no longer than ConnectTimeout.
 func (c *Controller) OpenQueue(ctx context.Context, p *poller.Poller, cfg QueueConfig) (*QueuePair, error) {
 	if p == nil {
 		p = c.p
@@ -67,7 +68,7 @@ func (c *Controller) OpenQueue(ctx context.Context, p *poller.Poller, cfg QueueC
 	}
 	for {
 		if err := c.waitLive(ctx); err != nil {
-			return nil, err
+			return nil, c.opError("open I/O queue", -1, err)
 		}
 		epoch := c.association()
 		q, err := c.openQueue(ctx, p, cfg, epoch)
@@ -94,10 +95,15 @@ func (c *Controller) openQueue(ctx context.Context, p *poller.Poller, cfg QueueC
 	if err != nil {
 		return nil, c.opError("open I/O queue", -1, err)
 	}
-	if err := c.bringUp(ctx, q, epoch); err != nil {
+	ctx, cancel := c.bound(ctx)
+	defer cancel()
+	if err = c.introduce(ctx, q); err == nil {
+		err = c.bringUp(ctx, q, epoch)
+	}
+	if err != nil {
 		c.endQueue(q, ErrClosed)
 		if c.life.Err() != nil {
-			return nil, ErrClosed
+			err = ErrClosed
 		}
 		return nil, c.opError("connect", int(q.cold.id), err)
 	}
@@ -107,11 +113,6 @@ func (c *Controller) openQueue(ctx context.Context, p *poller.Poller, cfg QueueC
 // bringUp connects a new queue pair and lets it go live, if it is still the
 // given association that the controller has by then.
 func (c *Controller) bringUp(ctx context.Context, q *QueuePair, epoch uint64) error {
-	ctx, cancel := c.bound(ctx)
-	defer cancel()
-	if err := q.p.Call(ctx, func() { c.addQueue(q) }); err != nil {
-		return err
-	}
 	if err := c.connectQueue(ctx, q); err != nil {
 		return err
 	}

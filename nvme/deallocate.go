@@ -4,7 +4,7 @@ package nvme
 
 import "encoding/binary"
 
-// Deallocate implements Queue. Range lists longer, or ranges larger, than the
+// Deallocate implements [Queue]. On the poller's core only. Range lists longer, or ranges larger, than the
 // controller takes in one command are split.
 func (q *NamespaceQueue) Deallocate(ranges []DSMRange, done Done, arg any) error {
 	g := q.ns.geo.Load()

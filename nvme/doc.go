@@ -2,6 +2,7 @@
 // depend on a transport: wire structures, status codes, the controller, its
 // namespaces, and the contract that a transport's queue pair fulfils.
 //
-// Section numbers in comments refer to the NVM Express Base Specification,
-// revision 2.0, unless another document is named.
+// Sections and figures in comments are those of the NVM Express Base
+// Specification, revision 2.1, and of the NVM Command Set Specification, revision
+// 1.1, unless another document is named.
 package nvme

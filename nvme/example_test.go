@@ -53,8 +53,13 @@ func quickStart(ctx context.Context, address string) error {
 	if callErr := p.Call(ctx, post); callErr != nil || err != nil { // post runs on the core
 		return errors.Join(callErr, err)
 	}
-	if st := <-done; !st.OK() {
-		return st
+	select {
+	case st := <-done: // after a lost connection, once it is back or given up
+		if !st.OK() {
+			return st
+		}
+	case <-ctx.Done():
+		return context.Cause(ctx) // q.Close ends what still uses buf
 	}
 	fmt.Printf("%s\n", buf[:5])
 	return nil

@@ -137,9 +137,14 @@ func TestResetAgainstDeath(t *testing.T) {
 // A controller may take longer to get ready than an attempt to connect may
 // otherwise take, if it says so.
 func TestSlowReady(t *testing.T) {
+	t.Parallel() // it waits most of the time
 	d := &slowDisk{fakeDisk: newFakeDisk(512, 64), asks: 1}
+	d.capp = CAPFields{MQES: 1023, TO: 60 * time.Second, CQR: true, CSS: 1}.CAP()
 	p := startPoller(t)
-	c, err := NewController(context.Background(), d, &Config{Poller: p, ConnectTimeout: 500 * time.Millisecond})
+	// Whatever else the connecting takes fits in the timeout by far.
+	const timeout = 3 * time.Second
+	d.takes = timeout + time.Second
+	c, err := NewController(context.Background(), d, &Config{Poller: p, ConnectTimeout: timeout})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -151,14 +156,15 @@ func TestSlowReady(t *testing.T) {
 // slowDisk becomes ready some time after it is asked to.
 type slowDisk struct {
 	*fakeDisk
-	asks int
+	asks  int
+	takes time.Duration
 }
 
 func (d *slowDisk) Property(ctx context.Context, off uint32, size int) (uint64, error) {
 	v, err := d.fakeDisk.Property(ctx, off, size)
 	if off == RegCSTS && d.cc&1 != 0 && d.asks > 0 {
 		d.asks--
-		time.Sleep(800 * time.Millisecond)
+		time.Sleep(d.takes)
 		return 0, err
 	}
 	return v, err

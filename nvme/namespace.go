@@ -35,7 +35,7 @@ func (c *Controller) namespace(ctx context.Context, nsid uint32) (*Namespace, er
 		if known != nil {
 			return known, nil
 		}
-		ns, err := c.identifyNamespace(ctx, nsid, c.Admin)
+		ns, err := c.identifyNamespace(ctx, nsid, c.adminCommand)
 		if err != nil {
 			return nil, err
 		}
@@ -150,8 +150,10 @@ func (ns *Namespace) usable() (*geometry, error) {
 	return g, nil
 }
 
-// Queue makes an I/O queue pair of its own for this namespace on poller p. See
-// Controller.OpenQueue and QueuePair.Bind to share one.
+// Queue makes an I/O queue pair of its own for this namespace on poller p, which
+// must have been started, or be stepped by another goroutine: see
+// Controller.OpenQueue, and QueuePair.Bind to share a queue pair. If p is nil,
+// it is the controller's own poller.
 func (ns *Namespace) Queue(ctx context.Context, p *poller.Poller, cfg QueueConfig) (*NamespaceQueue, error) {
 	if _, err := ns.usable(); err != nil {
 		return nil, err
@@ -170,6 +172,14 @@ func (ns *Namespace) Queue(ctx context.Context, p *poller.Poller, cfg QueueConfi
 // Passthrough sends one raw I/O command from any goroutine and waits for it, as
 // Controller.Admin does for admin commands. The NSID is filled in if it is 0.
 func (ns *Namespace) Passthrough(ctx context.Context, cmd *Command, buf []byte) (Completion, error) {
+	cpl, err := ns.passthrough(ctx, cmd, buf)
+	if err != nil {
+		err = ns.callError(fmt.Sprintf("command %#x, namespace %d", uint8(cmd.Opcode), ns.id), err)
+	}
+	return cpl, err
+}
+
+func (ns *Namespace) passthrough(ctx context.Context, cmd *Command, buf []byte) (Completion, error) {
 	if _, err := ns.usable(); err != nil {
 		return Completion{}, err
 	}

@@ -103,7 +103,7 @@ func (c *Controller) recheckNamespaces(ctx context.Context) error {
 // refreshNamespaces is recheckNamespaces for some (nil: all) on a live
 // controller.
 func (c *Controller) refreshNamespaces(ctx context.Context, list []uint32) error {
-	return c.recheck(ctx, list, c.Admin)
+	return c.recheck(ctx, list, c.adminCommand)
 }
 
 func (c *Controller) recheck(ctx context.Context, list []uint32, do adminFunc) error {

@@ -10,7 +10,7 @@ import (
 // ActiveNamespaces returns the identifiers of the active namespaces, in order
 // (CNS 02h).
 func (c *Controller) ActiveNamespaces(ctx context.Context) ([]uint32, error) {
-	list, err := c.activeNamespaces(ctx, c.Admin)
+	list, err := c.activeNamespaces(ctx, c.adminCommand)
 	return list, c.opError("identify active namespaces", 0, err)
 }
 

@@ -8,6 +8,13 @@ package nvme
 // before they return. An error return means that nothing was submitted and
 // done will not be called.
 //
+// The core is where callbacks run, and what poller.Poller.Call and Post are
+// given. Nothing checks that a call comes from there, for that would cost each
+// I/O: one from elsewhere is a data race, of which a command that never
+// completes is the mildest outcome. Programs that are built for the race
+// detector (-race), or with the tag invariants (-tags invariants), panic
+// instead.
+//
 // Buffers belong to the queue until done is called. Transfers larger than what
 // the controller takes in one command are split and complete as one; if
 // several pieces fail, the first failure is reported.
@@ -67,6 +74,10 @@ type IO struct {
 
 // NamespaceQueue is a Queue on one namespace of one controller: a light handle
 // on a QueuePair. Several, for several namespaces, may share a queue pair.
+//
+// As [Queue] says, methods that submit must be called on the core of the queue
+// pair's poller: from a callback, or from a function that [poller.Poller.Call]
+// or [poller.Poller.Post] runs there.
 type NamespaceQueue struct {
 	qp *QueuePair
 	ns *Namespace
@@ -80,24 +91,27 @@ func (q *NamespaceQueue) QueuePair() *QueuePair { return q.qp }
 // Namespace returns the namespace.
 func (q *NamespaceQueue) Namespace() *Namespace { return q.ns }
 
-// BlockSize implements Queue.
+// BlockSize implements [Queue]. Any goroutine.
 func (q *NamespaceQueue) BlockSize() int { return int(q.ns.geo.Load().xfer) }
 
-// Blocks implements Queue.
+// Blocks implements [Queue]. Any goroutine.
 func (q *NamespaceQueue) Blocks() uint64 { return q.ns.geo.Load().blocks }
 
-// Room implements Queue.
+// Room implements [Queue]. On the poller's core only.
 func (q *NamespaceQueue) Room() int { return q.qp.Room() }
 
-// Read implements Queue.
+// Read implements [Queue]. On the poller's core only.
 func (q *NamespaceQueue) Read(buf []byte, lba uint64, blocks uint32, done Done, arg any) error {
 	return q.rw(OpRead, buf, lba, blocks, done, arg)
 }
 
-// Write implements Queue.
+// Write implements [Queue]. On the poller's core only.
 func (q *NamespaceQueue) Write(buf []byte, lba uint64, blocks uint32, done Done, arg any) error {
 	return q.rw(OpWrite, buf, lba, blocks, done, arg)
 }
+
+// offCore is what a submission from elsewhere is told, where that is checked.
+const offCore = "nvme: a method of a Queue was"
 
 // rw is the fast path: one contiguous buffer, one command, no options, a live
 // queue with room. All else goes the general way. It calls nothing but the
@@ -105,6 +119,7 @@ func (q *NamespaceQueue) Write(buf []byte, lba uint64, blocks uint32, done Done,
 func (q *NamespaceQueue) rw(o Opcode, buf []byte, lba uint64, blocks uint32, done Done, arg any) error {
 	g := q.ns.geo.Load()
 	qp := q.qp
+	qp.p.CheckCore(offCore)
 	size := uint64(blocks) * uint64(g.xfer)
 	n := len(qp.free)
 	if blocks-1 >= g.oneCommand || lba >= g.blocks || uint64(blocks) > g.blocks-lba || uint64(len(buf)) != size ||
@@ -125,32 +140,32 @@ func (q *NamespaceQueue) rw(o Opcode, buf []byte, lba uint64, blocks uint32, don
 	return nil
 }
 
-// ReadV implements Queue.
+// ReadV implements [Queue]. On the poller's core only.
 func (q *NamespaceQueue) ReadV(bufs [][]byte, lba uint64, blocks uint32, done Done, arg any) error {
 	return q.Issue(&IO{Op: OpRead, LBA: lba, Blocks: uint64(blocks), Vec: bufs, Done: done, Arg: arg})
 }
 
-// WriteV implements Queue.
+// WriteV implements [Queue]. On the poller's core only.
 func (q *NamespaceQueue) WriteV(bufs [][]byte, lba uint64, blocks uint32, done Done, arg any) error {
 	return q.Issue(&IO{Op: OpWrite, LBA: lba, Blocks: uint64(blocks), Vec: bufs, Done: done, Arg: arg})
 }
 
-// Compare implements Queue.
+// Compare implements [Queue]. On the poller's core only.
 func (q *NamespaceQueue) Compare(buf []byte, lba uint64, blocks uint32, done Done, arg any) error {
 	return q.Issue(&IO{Op: OpCompare, LBA: lba, Blocks: uint64(blocks), Buf: buf, Done: done, Arg: arg})
 }
 
-// WriteZeroes implements Queue.
+// WriteZeroes implements [Queue]. On the poller's core only.
 func (q *NamespaceQueue) WriteZeroes(lba, blocks uint64, done Done, arg any) error {
 	return q.Issue(&IO{Op: OpWriteZeroes, LBA: lba, Blocks: blocks, Done: done, Arg: arg})
 }
 
-// Verify implements Queue.
+// Verify implements [Queue]. On the poller's core only.
 func (q *NamespaceQueue) Verify(lba, blocks uint64, done Done, arg any) error {
 	return q.Issue(&IO{Op: OpVerify, LBA: lba, Blocks: blocks, Done: done, Arg: arg})
 }
 
-// Flush implements Queue.
+// Flush implements [Queue]. On the poller's core only.
 func (q *NamespaceQueue) Flush(done Done, arg any) error {
 	if q.ns.gone.Load() {
 		return ErrNoNamespace
@@ -167,8 +182,8 @@ func (q *NamespaceQueue) Flush(done Done, arg any) error {
 	return nil
 }
 
-// Submit implements Queue. data.Dir must agree with the opcode for the
-// transports that learn the direction from it.
+// Submit implements [Queue]. On the poller's core only. data.Dir must agree with
+// the opcode for the transports that learn the direction from it.
 func (q *NamespaceQueue) Submit(cmd *Command, data Data, done CommandDone, arg any) error {
 	return q.qp.submitRaw(cmd, data, q.ns, done, arg)
 }
@@ -195,6 +210,7 @@ func (q *QueuePair) submitRaw(cmd *Command, data Data, ns *Namespace, done Comma
 
 // forUser takes a tracker for one command of a user.
 func (q *QueuePair) forUser() (*Request, error) {
+	q.p.CheckCore(offCore)
 	if err := q.accepts(); err != nil {
 		return nil, err
 	}

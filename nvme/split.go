@@ -73,7 +73,7 @@ func (l *opList) remove(o *op) {
 	}
 }
 
-// Issue implements Queue.
+// Issue implements [Queue]. On the poller's core only.
 func (q *NamespaceQueue) Issue(io *IO) error {
 	g := q.ns.geo.Load()
 	d, lim, err := g.check(io)
@@ -131,6 +131,7 @@ func (c *Command) setRange(lba uint64, blocks uint32) {
 // takeOp takes what a transfer of several commands needs, on a queue that
 // accepts commands.
 func (q *QueuePair) takeOp() (*op, error) {
+	q.p.CheckCore(offCore)
 	if err := q.accepts(); err != nil {
 		return nil, err
 	}

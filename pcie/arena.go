@@ -1,6 +1,7 @@
 package pcie
 
 import (
+	"errors"
 	"fmt"
 
 	"golang.org/x/sys/unix"
@@ -31,8 +32,9 @@ type arena struct {
 }
 
 // newArena makes an arena of n bytes, of huge pages if there are enough of them
-// and they are wanted. note, if not empty, says why it is not of them.
-func newArena(n int, huge, lock bool) (a *arena, note string, err error) {
+// and they are wanted. note, if not empty, says why it is not of them. held is how
+// many bytes are locked already.
+func newArena(n int, held uint64, huge, lock bool) (a *arena, note string, err error) {
 	if huge {
 		size := (n + hugeSize - 1) &^ (hugeSize - 1)
 		if a, err = mapArena(size, hugeShift); err == nil {
@@ -46,12 +48,23 @@ func newArena(n int, huge, lock bool) (a *arena, note string, err error) {
 	}
 	if lock {
 		if err = sys.Mlock(a.b); err != nil {
+			err = lockError(err, held+uint64(len(a.b)))
 			a.unmap()
-			return nil, note, fmt.Errorf("lock %d bytes of DMA memory: %w (RLIMIT_MEMLOCK, ulimit -l, may be too low)", len(a.b), err)
+			return nil, note, err
 		}
 		a.locked = true
 	}
 	return a, note, nil
+}
+
+// lockError makes an error of locking memory, need bytes in all, say what to do
+// about it.
+func lockError(err error, need uint64) error {
+	limit, lerr := sys.MemlockLimit()
+	if lerr == nil && need > limit && (errors.Is(err, unix.ENOMEM) || errors.Is(err, unix.EPERM)) {
+		return &MemlockError{Need: need, Have: limit, Err: err}
+	}
+	return fmt.Errorf("pcie: %d bytes of DMA memory: %w", need, err)
 }
 
 func mapArena(n int, shift uint8) (*arena, error) {

@@ -163,7 +163,7 @@ func configOf(cfg *nvme.Config) (Config, error) {
 			c = *t
 		}
 	default:
-		return c, fmt.Errorf("pcie: nvme.Config.Transport is a %T, not a pcie.Config", t)
+		return c, fmt.Errorf("pcie: nvme.Config.Transport is of type %T, not pcie.Config", t)
 	}
 	if c.Logger == nil {
 		c.Logger = cfg.Logger

@@ -26,6 +26,7 @@ type fakeDevice struct {
 	oacs uint16
 	sgls uint32
 	mdts uint8
+	vs3  uint8 // vendor specific byte 3 of Identify Controller
 	disk []byte
 
 	mu       sync.Mutex
@@ -434,6 +435,7 @@ func (d *fakeDevice) identify(cmd *nvme.Command) nvme.Status {
 		id := &nvme.IdentifyController{NN: 1, MDTS: d.mdts, SGLS: d.sgls, OACS: d.oacs, SQES: 0x66, CQES: 0x44, CNTLID: 1, ACL: 3, AERL: 3,
 			VER: nvme.Version14, ONCS: nvme.ONCSCompare, FUSES: nvme.FUSESCompareAndWrite}
 		id.SetSubsystemNQN("nqn.2026-01.io.qpoll:fake")
+		id.VendorBytes[3] = d.vs3
 		m = id
 	case nvme.CNSActiveNamespaces:
 		if cmd.NSID == 0 {

@@ -110,7 +110,11 @@ func (m *memory) grow(n int) (*arena, error) {
 	if limit := m.dev.MaxMappings(); limit > 0 && m.mappings >= limit {
 		return nil, fmt.Errorf("pcie: the device takes no more than %d DMA mappings (Config.ArenaSize makes larger ones)", limit)
 	}
-	a, note, err := newArena(n, m.huge, m.lock)
+	var held uint64
+	for _, a := range m.arenas {
+		held += uint64(len(a.b))
+	}
+	a, note, err := newArena(n, held, m.huge, m.lock)
 	if note != "" && !m.told {
 		m.told = true
 		m.log.Warn(note, "device", m.dev.Name())

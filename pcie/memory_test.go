@@ -4,10 +4,35 @@ import (
 	"errors"
 	"math/rand/v2"
 	"slices"
+	"syscall"
 	"testing"
 
 	"github.com/qpoll/qpoll/internal/invariants"
+	"github.com/qpoll/qpoll/internal/sys"
 )
+
+func TestLockError(t *testing.T) {
+	old, err := sys.MemlockLimit()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := sys.SetMemlockLimit(65536); err != nil {
+		t.Fatal(err)
+	}
+	defer sys.SetMemlockLimit(old)
+	var lim *MemlockError
+	for _, cause := range []error{syscall.ENOMEM, syscall.EPERM} {
+		if err := lockError(cause, 1<<20); !errors.As(err, &lim) || lim.Need != 1<<20 || lim.Have != 65536 || !errors.Is(err, cause) {
+			t.Errorf("%v: %v", cause, err)
+		}
+	}
+	// Memory that is short, not the limit.
+	for _, err := range []error{lockError(syscall.ENOMEM, 4096), lockError(syscall.EAGAIN, 1<<20)} {
+		if errors.Is(err, ErrMemlock) {
+			t.Errorf("%v", err)
+		}
+	}
+}
 
 func TestIOVASpace(t *testing.T) {
 	s := newIOVASpace([]Range{{0, 0x2fffff}, {0x400000, 0x4fffff}, {1 << 40, ^uint64(0)}}, ^uint64(0))

@@ -32,6 +32,9 @@ const (
 	QuirkMQES
 	// QuirkSettle: an I/O queue takes no commands at once after it was made.
 	QuirkSettle
+	// QuirkStripe: commands are faster if they do not cross a multiple of a size
+	// that stands in a vendor specific byte of Identify Controller.
+	QuirkStripe
 )
 
 // How long the quirks wait.
@@ -57,6 +60,10 @@ var quirkTable = []quirkEntry{
 	{0x144d, 0xa808, QuirkDelayReady, "Samsung X5"},
 	{0x144d, 0xa821, QuirkDelayReady | QuirkMQES, "Samsung PM1725"},
 	{0x144d, 0xa822, QuirkDelayReady | QuirkMQES, "Samsung PM1725a"},
+	{0x8086, 0x0953, QuirkStripe, "Intel 750, P3500, P3600, P3700"},
+	{0x8086, 0x0a53, QuirkStripe, "Intel P3520"},
+	{0x8086, 0x0a54, QuirkStripe, "Intel P4500, P4600"},
+	{0x8086, 0x0a55, QuirkStripe, "Dell Express Flash P4600"},
 	{0x80ee, 0x4e56, QuirkSettle, "VirtualBox emulated controller"},
 	{0x106b, 0x2001, QuirkShallowQueues, "Apple controller of the MacBook8,1"},
 	{0x106b, 0x2005, QuirkNotStandard, "Apple T2"},
@@ -89,4 +96,17 @@ func (q Quirk) adjust(c nvme.CAP) nvme.CAP {
 		c = c&^0xffff | 1
 	}
 	return c
+}
+
+// stripe returns the size in bytes whose multiples commands should not cross, 0
+// if there is none: a power of two times the smallest page size of the
+// controller, whose exponent is the fourth vendor specific byte.
+func (q Quirk) stripe(id *nvme.IdentifyController, minPage uint32) uint32 {
+	if q&QuirkStripe == 0 || id.VendorBytes[3] == 0 {
+		return 0
+	}
+	if n := uint64(minPage) << min(id.VendorBytes[3], 32); n < 1<<32 {
+		return uint32(n)
+	}
+	return 0
 }

@@ -354,7 +354,7 @@ func TestBadCompletions(t *testing.T) {
 func TestSilentCommands(t *testing.T) {
 	for _, a := range []pcietest.Action{pcietest.Drop, pcietest.Mute, pcietest.StuckPhase, pcietest.Hold} {
 		t.Run(fmt.Sprint(a), func(t *testing.T) {
-			r := newRig(t, pcietest.Config{}, pcie.Config{}, nvme.Config{IOTimeout: 200 * time.Millisecond})
+			r := newRig(t, pcietest.Config{}, pcie.Config{}, nvme.Config{IOTimeout: time.Second})
 			q := r.queue(32)
 			r.s.Inject(pcietest.Rule{Action: a, Count: 1, Skip: 5})
 			buf := make([][]byte, 20)
@@ -372,7 +372,7 @@ func TestSilentCommands(t *testing.T) {
 
 // A controller that fails is reset, and work goes on.
 func TestFatal(t *testing.T) {
-	r := newRig(t, pcietest.Config{}, pcie.Config{}, nvme.Config{IOTimeout: 200 * time.Millisecond, AdminTimeout: time.Second})
+	r := newRig(t, pcietest.Config{}, pcie.Config{}, nvme.Config{IOTimeout: time.Second, AdminTimeout: 5 * time.Second})
 	q := r.queue(32)
 	r.s.Inject(pcietest.Rule{Action: pcietest.Die, Count: 1, Skip: 30})
 	r.verify(q, 100, 4096, 16, true)

@@ -178,6 +178,9 @@ func (t *transport) Limits(id *nvme.IdentifyController) nvme.Limits {
 		t.id.Store(id)
 	}
 	l := nvme.Limits{MaxTransfer: uint32(t.maxTransfer()), ControllerID: nvme.ControllerIDDynamic}
+	if id != nil {
+		l.Stripe = t.quirks.stripe(id, t.capp().MinPageSize())
+	}
 	if t.cfg.Arbitration != nil {
 		l.Arbitration = nvme.CCAMSWeightedRoundRobin
 	}

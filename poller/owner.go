@@ -13,11 +13,15 @@ func goroutine() uintptr
 // called from any goroutine.
 func (p *Poller) OnCore() bool { return p.owner.Load() == goroutine() }
 
-// checkOwner panics in builds that check invariants if the caller may not
-// touch what belongs to the core: it may on the core, and as long as nobody
-// runs the poller.
-func (p *Poller) checkOwner(method string) {
+// checkOwner is CheckCore for methods of this package.
+func (p *Poller) checkOwner(method string) { p.CheckCore("poller: " + method) }
+
+// CheckCore panics in programs built with the tag invariants, or for the race
+// detector, if the caller may not touch what belongs to the core: it may on the
+// core, and as long as nobody runs the poller. In other programs it costs
+// nothing. what is what the caller is about to do, for the message.
+func (p *Poller) CheckCore(what string) {
 	if invariants.Enabled && !p.OnCore() && p.owner.Load() != 0 {
-		panic("poller: " + method + " called off the core of poller " + p.name)
+		panic(what + " called off the core of poller " + p.name)
 	}
 }

@@ -2,10 +2,7 @@
 
 package poller
 
-import (
-	"runtime"
-	"sync/atomic"
-)
+import "sync/atomic"
 
 // published is the snapshot that other cores read. The core writes it with
 // plain stores of its own, one writer; version is odd meanwhile, so that a
@@ -36,10 +33,6 @@ func (p *Poller) unpublished() bool {
 	return p.published.values[cWork].Load() != p.counters[cWork]
 }
 
-// snapshotTries bounds how often a reader starts over: the thread of the
-// poller may have lost its core in the middle of publishing.
-const snapshotTries = 1000
-
 // Stats returns the last published snapshot, which is at most as old as
 // [Config.PublishInterval] while the poller makes passes and complete when it
 // sleeps. On the core it returns the live figures. Any goroutine.
@@ -48,18 +41,19 @@ func (p *Poller) Stats() Stats {
 		return p.counters.stats()
 	}
 	var c counters
-	pub := &p.published
-	for range snapshotTries {
-		version := pub.version.Load()
-		for i := range c {
-			c[i] = pub.values[i].Load()
-		}
-		if version&1 == 0 && pub.version.Load() == version {
-			break
-		}
-		runtime.Gosched() //qpoll:cold a reader on another core
+	for try := 0; !p.published.read(&c); try++ {
+		yieldFor(try)
 	}
 	return c.stats()
+}
+
+// read copies the snapshot, and reports whether it is whole.
+func (pub *published) read(c *counters) bool {
+	version := pub.version.Load()
+	for i := range c {
+		c[i] = pub.values[i].Load()
+	}
+	return version&1 == 0 && pub.version.Load() == version
 }
 
 // ResetGaps forgets the gaps counted so far, as after a warm-up. On the core

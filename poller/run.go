@@ -30,6 +30,10 @@ func (p *Poller) Start() error {
 	return nil
 }
 
+// Started reports whether the poller runs by itself: it was started, and not
+// closed. One that is stepped is not. Any goroutine.
+func (p *Poller) Started() bool { return p.mode.Load() == running }
+
 func (p *Poller) start() error {
 	p.mu.Lock()
 	defer p.mu.Unlock()

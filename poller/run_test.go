@@ -78,8 +78,14 @@ func TestStartErrors(t *testing.T) {
 	if work := p.Poll(0); work != 0 || p.Stats().Passes != 1 {
 		t.Errorf("work %d, %d passes; a poller that did not start can be stepped", work, p.Stats().Passes)
 	}
+	if p.Started() {
+		t.Error("a poller that is stepped was started")
+	}
 
 	p = startPoller(t, Config{Idle: Adaptive})
+	if !p.Started() {
+		t.Error("not started")
+	}
 	if err := p.Start(); !errors.Is(err, ErrStarted) {
 		t.Errorf("%v, want ErrStarted", err)
 	}
@@ -95,6 +101,9 @@ func TestStartErrors(t *testing.T) {
 		}
 	})
 	must(t, p.Close())
+	if p.Started() {
+		t.Error("started, though closed")
+	}
 	if err := p.Start(); !errors.Is(err, ErrClosed) {
 		t.Errorf("%v, want ErrClosed", err)
 	}

@@ -50,8 +50,9 @@ func TestPostWakes(t *testing.T) {
 		receive(t, "the posted function", ran)
 	}
 	waitAsleep(t, p)
-	if s := p.Stats(); s.Tasks != 100 || s.Sleeps < 100 || s.Wakeups < 100 {
-		t.Errorf("%d tasks, %d sleeps, %d wake-ups; want 100 each or more", s.Tasks, s.Sleeps, s.Wakeups)
+	// A post may still come before the thread is in the kernel: no sleep then.
+	if s := p.Stats(); s.Tasks != 100 || s.Sleeps < 10 || s.Wakeups < 10 {
+		t.Errorf("%d tasks, %d sleeps, %d wake-ups", s.Tasks, s.Sleeps, s.Wakeups)
 	}
 }
 

@@ -192,7 +192,7 @@ func (c *conn) initialised(h *pdu.ICResp) bool {
 }
 
 // inCapsule returns how much data a capsule of this queue may carry. Admin
-// queues take 8 KiB (section 3.4.5); I/O queues what IOCCSZ says.
+// queues take 8 KiB; I/O queues what IOCCSZ says.
 func (c *conn) inCapsule() uint32 {
 	if c.qp.ID() == 0 {
 		return pdu.MinICD

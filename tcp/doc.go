@@ -10,6 +10,7 @@
 // last pass goes out together, and the data of large reads is received
 // straight into the reader's buffer.
 //
-// Section numbers refer to the NVMe TCP Transport Specification, revision 1.0,
-// unless another document is named.
+// Names in comments are those of the NVMe TCP Transport Specification, revision
+// 1.1, whose PDUs are those of revision 1.0, and sections and figures those of the
+// NVM Express Base Specification, revision 2.1.
 package tcp

@@ -59,7 +59,7 @@ func New(addr nvme.Address, cfg *nvme.Config) (nvme.Transport, error) {
 	case *Config:
 		c = *t
 	default:
-		return nil, fmt.Errorf("nvme/tcp: nvme.Config.Transport is a %T, not a tcp.Config", t)
+		return nil, fmt.Errorf("nvme/tcp: nvme.Config.Transport is of type %T, not tcp.Config", t)
 	}
 	c, err := c.withDefaults(addr.Options)
 	if err != nil {

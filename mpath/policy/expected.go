@@ -22,8 +22,8 @@ type expectedDelay struct {
 	allAvg float64
 	count  uint64 // I/Os dispatched
 	probed uint64 // count at the last probe
-	tried  int64  // time of the last probe
-	turn   int    // where the search for a path to probe goes on
+	ticks  uint64
+	turn   int // where the search for a path to probe goes on
 }
 
 // edRow is what Select looks at, for a path.
@@ -66,17 +66,17 @@ func (e *expectedDelay) Dispatched(s *Set, t *Ticket) {
 	m := &e.models[slot]
 	u := float64(t.bytes + perIO)
 	own := effective(&s.own[slot]) // with this I/O
-	t.Word[0] = math.Float32bits(float32(times(m.slope, m.ahead(own-u, e.gain)+u)))
+	t.Word[0] = math.Float32bits(float32(m.ahead(own-u, e.gain) + u))
 	t.Word[1] = math.Float32bits(float32(own + m.others))
 	if s.own[slot].Count == 1 {
 		m.busy = t.at
 	}
 	m.recent += u
-	m.sent = t.at
+	m.heard = t.at
 	e.count++
 	if e.probe == int(slot) {
 		e.probe = -1
-		e.probed, e.tried = e.count, t.at
+		e.probed = e.count
 	}
 	e.price(int(slot), own)
 }
@@ -88,6 +88,9 @@ func (e *expectedDelay) Completed(s *Set, t *Ticket, now int64, ok bool) {
 	m.done = now
 	if ok {
 		m.learn(float64(now-t.at), float64(math.Float32frombits(t.Word[0])), float64(math.Float32frombits(t.Word[1])), now)
+		if m.rate.full(now) {
+			m.bend(m.rate.close(m.floor.value(), e.ownAvg+e.allAvg, now))
+		}
 	}
 	e.price(int(slot), effective(&s.own[slot]))
 }

@@ -33,6 +33,10 @@ func (s *Set) Tick(now int64) {
 
 func (s *Set) tick(now int64) {
 	s.nextTick = now + s.interval
+	if !s.staggered { // cores take their turns, lest all follow the same news at once
+		s.staggered = true
+		s.nextTick = now + s.interval*int64(s.core+1)/int64(len(s.group.sets))
+	}
 	s.publish(now)
 	if s.shared {
 		s.gather(now)

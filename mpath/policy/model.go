@@ -2,8 +2,6 @@
 
 package policy
 
-import "math"
-
 // model is what the expected-delay policy knows of a path on this core.
 //
 // Two lines of thought meet in it. What an I/O will take is what I/Os have taken
@@ -17,15 +15,19 @@ type model struct {
 	slope      float64 // ns per byte
 	delay      float64 // ns: moving average of latencies
 	last       float64 // ns: the last latency
+	load       float64 // bytes: moving average of what was reckoned to be ahead
 	samples    uint64
 
 	others float64 // in flight of other cores, in bytes, as far as it counts
 	share  float64 // how much of a latency a publish interval is: 0 very long, 1 short
 	recent float64 // bytes that this core dispatched lately
+	toll   float64 // ns
 	stall  float64 // ns that nothing has come back for, too long
 
-	sent, done, busy int64 // times of the last dispatch and completion, and since when I/Os are in flight
-	candidate        bool
+	heard      int64 // when an I/O was last dispatched, or another core's completed
+	done, busy int64 // when one completed last, and since when some are in flight
+	told       int64 // done as others know it
+	candidate  bool
 
 	floor floor
 	rate  rate
@@ -36,6 +38,7 @@ const (
 	quickWeight = 1.0 / 8
 	slowWeight  = 1.0 / 64
 	mostWeight  = 1.0 / 2
+	tollShare   = 0.0
 	forgetAfter = 50e6 // ns between samples after which one counts as much as all before
 )
 
@@ -48,43 +51,42 @@ func (m *model) ahead(own, gain float64) float64 {
 
 // intercept is the larger average, so that bad news count at once and good news
 // when they have been confirmed.
-func (m *model) intercept() float64 { return max(m.base, m.slow) }
+func (m *model) intercept() float64 { return max(m.base, m.slow) + m.toll }
 
-// learn takes in the latency of an I/O: how much of it the model without its
-// intercept foretold, and how many bytes were ahead, its own included.
-func (m *model) learn(ns, foretold, ahead float64, now int64) {
+// learn takes in the latency of an I/O, given how many bytes were reckoned to be
+// ahead of it, and how many were known to be, its own included.
+func (m *model) learn(ns, reckoned, known float64, now int64) {
 	m.floor.add(ns, now)
 	m.last = ns
-	rest := ns - foretold
 	gap := float64(now - m.rate.last)
 	m.rate.last = now
 	m.samples++
 	if m.samples == 1 {
-		m.delay = ns
-		m.slope = ns / ahead
-		m.base = ns - times(m.slope, ahead)
+		m.delay, m.load = ns, reckoned
+		m.slope = ns / known
+		m.base = ns - times(m.slope, reckoned)
 		m.slow = m.base
 		m.rate.reset(m.slope, now)
 		return
 	}
+	rest := ns - times(m.slope, reckoned)
 	w := min(max(quickWeight, gap*(1/forgetAfter)), mostWeight)
 	m.delay += times(w, ns-m.delay)
 	m.base += times(w, rest-m.base)
 	w = min(max(slowWeight, gap*(1/forgetAfter/8)), mostWeight)
 	m.slow += times(w, rest-m.slow)
-	m.rate.add(ns, ahead)
-	if m.rate.n >= rateSamples && now-m.rate.begun >= rateTime {
-		m.bend(m.rate.close(m.floor.value(), now))
-	}
+	m.load += times(w, reckoned-m.load)
+	m.toll = times(tollShare, max(m.delay-m.floor.value(), 0))
+	m.rate.add(ns, known)
 }
 
-// bend changes the slope, and with it the averages so that what is foretold for
-// the present load stays as it is.
+// bend changes the slope, and the intercept so that what is foretold for the
+// usual load stays as it is.
 func (m *model) bend(slope float64) {
-	if slope == m.slope || !(slope > 0) {
-		return
-	}
+	shift := times(m.slope-slope, m.load)
 	m.slope = slope
+	m.base += shift
+	m.slow += shift
 }
 
 // floor is a windowed minimum of latencies.
@@ -96,11 +98,11 @@ type floor struct {
 const floorTime = 5e9 // ns
 
 func (f *floor) add(ns float64, now int64) {
-	if now-f.since > floorTime {
-		f.before, f.current, f.since = f.current, math.Inf(1), now
-		if f.before == 0 {
-			f.before = f.current
-		}
+	switch {
+	case f.current == 0: // the first
+		f.before, f.current, f.since = ns, ns, now
+	case now-f.since > floorTime:
+		f.before, f.current, f.since = f.current, ns, now
 	}
 	f.current = min(f.current, ns)
 }
@@ -121,8 +123,9 @@ type rate struct {
 const (
 	rateWindows = 4
 	rateSamples = 32
-	rateTime    = 4e6 // ns
-	leastShare  = 1.0 / 4
+	rateTime    = 4e6   // ns
+	rateLong    = 500e6 // ns
+	leastShare  = 1.0 / 2
 )
 
 func (r *rate) reset(slope float64, now int64) {
@@ -138,14 +141,24 @@ func (r *rate) add(ns, ahead float64) {
 	r.n++
 }
 
-// close ends a window and returns the slope.
-func (r *rate) close(floor float64, now int64) float64 {
-	r.least[r.at&(rateWindows-1)] = max(r.ns-times(float64(r.n), floor), times(leastShare, r.ns)) / r.bytes
+// full tells whether a window is to be closed.
+func (r *rate) full(now int64) bool {
+	age := now - r.begun
+	return r.n >= rateSamples && age >= rateTime || age >= rateLong && r.n > 0
+}
+
+// close ends a window and returns the slope. It is never so flat that all that
+// is in flight on all paths would make no difference.
+func (r *rate) close(floor, total float64, now int64) float64 {
+	slope := max(r.ns-times(float64(r.n), floor), 0) / r.bytes
+	if total > 0 {
+		slope = max(slope, leastShare*r.ns/(float64(r.n)*total))
+	}
+	r.least[r.at&(rateWindows-1)] = slope
 	r.at++
 	r.ns, r.bytes, r.n, r.begun = 0, 0, 0, now
-	least := r.least[0]
-	for _, v := range r.least[1:] {
-		least = min(least, v)
+	for _, v := range r.least {
+		slope = min(slope, v)
 	}
-	return least
+	return slope
 }

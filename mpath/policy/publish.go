@@ -51,6 +51,39 @@ func (s *Set) publish(now int64) {
 	s.idle = idle
 }
 
+// reckon works out ahead: what others had in flight on a path, less what this
+// core had when it looked, as many times as it is expected to be followed. With
+// what the core has now, as many times and once more, that is what is in flight:
+// others saw what this core saw, and do as it does. Without this, all send to
+// the path that was the emptiest until they look again.
+func (s *Set) reckon() {
+	var own, others uint64
+	for slot := range s.slots {
+		own += s.own[slot&(MaxPaths-1)].Count
+		others += s.others[slot&(MaxPaths-1)].Count
+	}
+	s.follow = min((others+own/2)/max(own, 1), uint64(s.active-1))
+	for slot := range s.slots {
+		slot &= MaxPaths - 1
+		own, others := &s.own[slot], &s.others[slot]
+		s.ahead[slot] = signed{
+			bytes: int64(others.Bytes) - int64(s.follow*own.Bytes),
+			count: int64(others.Count) - int64(s.follow*own.Count),
+		}
+	}
+	s.follow++
+}
+
+// bytesAhead is what all cores together are reckoned to have in flight.
+func (s *Set) bytesAhead(slot int) uint64 {
+	return uint64(max(s.ahead[slot&(MaxPaths-1)].bytes+int64(s.follow*s.own[slot&(MaxPaths-1)].Bytes), 0))
+}
+
+// countAhead is the same in I/Os; below zero if less than nothing is left.
+func (s *Set) countAhead(slot int) int64 {
+	return s.ahead[slot&(MaxPaths-1)].count + int64(s.follow*s.own[slot&(MaxPaths-1)].Count)
+}
+
 // gather sums what the other cores have published, leaving out those that have
 // not polled for too long to know.
 func (s *Set) gather(now int64) {
@@ -75,4 +108,5 @@ func (s *Set) gather(now int64) {
 			s.active++
 		}
 	}
+	s.reckon()
 }

@@ -28,10 +28,10 @@ func (st *serviceTime) Changed(s *Set) {
 
 func (st *serviceTime) Select(s *Set, _ int64, _ uint32, _ Dir) int {
 	best := int(st.active[0] & (MaxPaths - 1))
-	bytes, weight := s.own[best].Bytes+s.others[best].Bytes, uint64(s.weight[best])
+	bytes, weight := s.bytesAhead(best), uint64(s.weight[best])
 	for _, c := range st.active[1:max(st.n&(2*MaxPaths-1), 1)] {
 		slot := int(c & (MaxPaths - 1))
-		b, w := s.own[slot].Bytes+s.others[slot].Bytes, uint64(s.weight[slot])
+		b, w := s.bytesAhead(slot), uint64(s.weight[slot])
 		if sooner(b, w, bytes, weight) {
 			best, bytes, weight = slot, b, w
 		}

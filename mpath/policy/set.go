@@ -12,18 +12,21 @@ import (
 type Set struct {
 	_ [64]byte // from whatever lies before it
 
-	nextTick int64
-	pol      Policy
-	mask     uint32 // of candidates
-	ncand    uint32
-	slots    uint32 // highest slot in use plus one
-	gen      uint16 // which policy value is in force
-	shared   bool
-	idle     bool // all zeroes are published
+	nextTick  int64
+	pol       Policy
+	mask      uint32 // of candidates
+	ncand     uint32
+	slots     uint32 // highest slot in use plus one
+	gen       uint16 // which policy value is in force
+	shared    bool
+	idle      bool // all zeroes are published
+	staggered bool
 
 	cand   [MaxPaths]uint8
 	own    [MaxPaths]Load
 	others [MaxPaths]Load
+	ahead  [MaxPaths]signed
+	follow uint64 // one more than the cores that are expected to do as this one does
 	total  uint64 // in flight on this core
 
 	weight [MaxPaths]uint32
@@ -47,6 +50,9 @@ type Set struct {
 	_ [64]byte
 }
 
+// signed is a difference of loads.
+type signed struct{ bytes, count int64 }
+
 // PathStats is what one core has counted of a path since it was put.
 type PathStats struct {
 	Dispatched uint64 // I/Os
@@ -58,7 +64,7 @@ type PathStats struct {
 
 func newSet(g *Group, core int) *Set {
 	s := &Set{
-		group: g, core: core, pub: &g.published[core], active: 1,
+		group: g, core: core, pub: &g.published[core], active: 1, follow: 1,
 		interval: int64(g.cfg.PublishInterval), stale: int64(g.cfg.StaleAfter),
 		shift: g.cfg.LatencyShift, batch: int64(g.cfg.LatencyBatch),
 	}
@@ -189,7 +195,7 @@ func (s *Set) use(name string, p Policy) {
 	s.gen++ // what Word holds in tickets out there is another policy's
 	s.name, s.pol, s.shared = name, p, p.Shared()
 	if !s.shared {
-		s.others = [MaxPaths]Load{}
+		s.others, s.ahead, s.follow = [MaxPaths]Load{}, [MaxPaths]signed{}, 1
 	}
 	for slot := range s.pub.hint {
 		if s.pub.hint[slot].Load() != 0 {

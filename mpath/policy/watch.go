@@ -9,7 +9,8 @@ const (
 	stallFactor = 4     // expected delays without a completion that are a stall
 	probeShare  = 2048  // at most one I/O in so many is a probe
 	probeSoon   = 100e6 // ns: not sooner than this, unless the last probe came back quickly
-	probeLate   = 400e6 // ns: nor later than this
+	probeLate   = 400e6 // ns: nor later than this, and up to half as much again, so that cores take turns
+	probeAsk    = 16    // publish intervals between looks at what others have heard of an idle path
 	probeGood   = 1.5   // a latency of so many times the best is worth another look at once
 	avgWeight   = 1.0 / 64
 )
@@ -40,6 +41,7 @@ func (e *expectedDelay) Tick(s *Set, now int64) {
 		m := &e.models[slot&(MaxPaths-1)]
 		m.others = effective(&s.others[slot&(MaxPaths-1)])
 		m.recent *= 0.5
+		m.tell(s, int(slot&(MaxPaths-1)))
 		m.share = m.delay / (m.delay + float64(s.interval))
 		own += effective(&s.own[slot&(MaxPaths-1)])
 		others += m.others
@@ -100,8 +102,10 @@ func (e *expectedDelay) stalls(s *Set, now int64) {
 	}
 }
 
-// seek finds a path that has nothing in flight and was not used for long.
+// seek finds a path that has nothing in flight and was not used for long, nor
+// by other cores.
 func (e *expectedDelay) seek(s *Set, now int64, best float64) {
+	e.ticks++
 	if e.probe >= 0 {
 		return
 	}
@@ -112,11 +116,47 @@ func (e *expectedDelay) seek(s *Set, now int64, best float64) {
 		if !m.candidate || s.own[slot].Count != 0 {
 			continue
 		}
-		idle := float64(now - m.sent)
+		if e.ticks%probeAsk == 0 {
+			m.hear(s, slot)
+		}
+		idle := float64(now - m.heard)
 		paid := e.count-e.probed >= probeShare && idle >= probeSoon
-		if paid || idle >= probeLate || m.last < times(probeGood, best) {
+		late := probeLate * (1 + float64(uint8(s.core*101+slot*37+int(e.probed)))/512)
+		if paid || idle >= late || m.last < times(probeGood, best) {
 			e.probe = slot
 			return
 		}
 	}
+}
+
+// hear takes the latest word of other cores on an idle path.
+func (m *model) hear(s *Set, slot int) {
+	for i := range s.group.published {
+		pub := &s.group.published[i]
+		if pub == s.pub {
+			continue
+		}
+		h := pub.hint[slot].Load()
+		if at := int64(h>>hintBits) * hintTime; h != 0 && at > m.heard {
+			m.heard = at
+			m.last = float64(h&(1<<hintBits-1)) * hintUnit
+		}
+	}
+}
+
+// A hint is a latency, and when it was measured.
+const (
+	hintBits = 24
+	hintUnit = 1e3 // ns: of the latency
+	hintTime = 1e6 // ns: of the time
+)
+
+// tell publishes the last latency of a path.
+func (m *model) tell(s *Set, slot int) {
+	if m.told == m.done {
+		return
+	}
+	m.told = m.done
+	us := uint64(min(m.last/hintUnit, 1<<hintBits-1))
+	s.pub.hint[slot].Store(uint64(m.done/hintTime)<<hintBits | us)
 }

@@ -40,6 +40,6 @@ func Example() {
 	fmt.Println(len(c.Faults()), "accesses to memory that was not mapped")
 	// Output:
 	// a drive 67108864 <nil>
-	// Unrecovered Read Error (sct 0x2, sc 0x81)
+	// nvme: read of 512 bytes at 0, namespace 1 (pcie pcietest, queue 1): Unrecovered Read Error (sct 0x2, sc 0x81)
 	// 0 accesses to memory that was not mapped
 }

@@ -321,7 +321,7 @@ func TestRecovery(t *testing.T) {
 
 // TestAbort: a command that the controller sits on is aborted, without a reset.
 func TestAbort(t *testing.T) {
-	h, err := open(t, pcietest.Config{}, nvme.Config{IOTimeout: 50 * time.Millisecond}, nil)
+	h, err := open(t, pcietest.Config{}, nvme.Config{IOTimeout: time.Second}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

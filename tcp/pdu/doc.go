@@ -18,7 +18,7 @@
 // handshake, for tools and for scripted peers in tests, not for the data path.
 //
 // Field names, constants and rules are those of the NVMe TCP Transport
-// Specification, revision 1.0 and later; "bytes a:b" in comments are offsets
+// Specification, revision 1.1; "bytes a:b" in comments are offsets
 // from the start of the PDU, as in its figures. All fields are little-endian.
 //
 // Nothing in this package is synchronised. Layout and Receiver values are

@@ -225,7 +225,15 @@ func TestPeerError(t *testing.T) {
 		header []byte
 		want   string
 	}{
-		{Controller, TermReqFields{FESInvalidHeaderField, 3}, []byte{6, 0, 24, 1}, "controller: Invalid PDU Header Field in H2CData, field at byte 0x00000003"},
+		{Controller, TermReqFields{FESInvalidHeaderField, 3}, []byte{6, 0, 24, 1}, "controller: Invalid PDU Header Field in H2CData, PDO, field at byte 3"},
+		{Controller, TermReqFields{FESUnsupportedParameter, 11}, []byte{0}, "controller: Unsupported Parameter in ICReq, DGST, field at byte 11"},
+		{Controller, TermReqFields{FESUnsupportedParameter, 9}, []byte{0}, "controller: Unsupported Parameter in ICReq, PFV, field at byte 9"},
+		{Controller, TermReqFields{FESUnsupportedParameter, 16}, []byte{0}, "controller: Unsupported Parameter in ICReq, field at byte 16"},
+		{Controller, TermReqFields{FESInvalidHeaderField, 71}, []byte{4}, "controller: Invalid PDU Header Field in CapsuleCmd, CCSQE, field at byte 71"},
+		{Host, TermReqFields{FESInvalidHeaderField, 1 << 31}, []byte{9}, "host: Invalid PDU Header Field in R2T, field at byte 2147483648"},
+		{Host, TermReqFields{FESInvalidHeaderField, 16}, []byte{9}, "host: Invalid PDU Header Field in R2T, R2TL, field at byte 16"},
+		{Host, TermReqFields{FESInvalidHeaderField, 10}, nil, "host: Invalid PDU Header Field, field at byte 10"},
+		{Host, TermReqFields{FESInvalidHeaderField, 10}, []byte{0xee}, "host: Invalid PDU Header Field in PDU type 0xee, field at byte 10"},
 		{Host, TermReqFields{FESR2TLimitExceeded, 0}, []byte{9}, "host: R2T Limit Exceeded in R2T"},
 		{Controller, TermReqFields{FESDataLimitExceeded, 0}, nil, "controller: Data Transfer Limit Exceeded"},
 		{Controller, TermReqFields{FESHeaderDigestError, 0xdeadbeef}, []byte{4}, "controller: Header Digest Error in CapsuleCmd, digest 0xdeadbeef"},

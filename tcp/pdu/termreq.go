@@ -1,6 +1,9 @@
 package pdu
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"strconv"
+)
 
 // TermReq is a view of the header of an H2CTermReq or C2HTermReq. As data it is
 // followed by the header of the offending PDU, at most TermReqMaxData bytes.
@@ -66,6 +69,15 @@ func (h *TermReq) Err(header []byte) *PeerError {
 	}
 }
 
+// Field returns the name of the header field that the peer found fault with,
+// such as "DGST" in an ICReq, or "" if it named none.
+func (e *PeerError) Field() string {
+	if len(e.Header) == 0 || !e.FES.hasFieldOffset() {
+		return ""
+	}
+	return fieldName(Type(e.Header[0]), e.FEI)
+}
+
 // Error implements error.
 func (e *PeerError) Error() string {
 	s := "nvme/tcp: connection terminated by the " + e.From.String() + ": " + e.FES.Name(e.From)
@@ -74,7 +86,11 @@ func (e *PeerError) Error() string {
 	}
 	switch {
 	case e.FES.hasFieldOffset():
-		s += ", field at byte 0x" + hex32(e.FEI)
+		s += ", "
+		if name := e.Field(); name != "" {
+			s += name + ", "
+		}
+		s += "field at byte " + strconv.FormatUint(uint64(e.FEI), 10)
 	case e.FES == FESHeaderDigestError:
 		s += ", digest 0x" + hex32(e.FEI)
 	}

@@ -19,6 +19,7 @@
 // What lies behind a namespace is a [backend.Backend]; package backend also has
 // wrappers that delay, pace, stall and fail I/O.
 //
-// Section numbers and names are those of the NVMe Base Specification 2.1, the
-// NVM Command Set Specification 1.1 and the TCP Transport Specification 1.1.
+// Sections, figures and names in comments are those of the NVM Express Base
+// Specification, revision 2.1, the NVM Command Set Specification, revision 1.1,
+// and the NVMe TCP Transport Specification, revision 1.1.
 package target

@@ -145,6 +145,7 @@ func TestInitiatorReconnects(t *testing.T) {
 // backend, where it is executed later although its association has ended. It must
 // not undo what is written after it was sent again.
 func TestInitiatorLetsTargetQuiesce(t *testing.T) {
+	t.Parallel()
 	var held atomic.Bool
 	slow := backend.NewLatency(backend.NewHeap(1<<20), 0)
 	slow.SetDistribution(func(op *backend.Op, _ *rand.Rand) time.Duration {
@@ -154,7 +155,7 @@ func TestInitiatorLetsTargetQuiesce(t *testing.T) {
 		return 0
 	})
 	cfg := oneNamespace(slow)
-	cfg.Subsystems[0].QuiesceTime = 600 * time.Millisecond
+	cfg.Subsystems[0].QuiesceTime = 3 * time.Second // far more than even a slow machine holds it
 	r := run(t, cfg, &nvme.Config{ReconnectDelay: time.Millisecond})
 	first := make(chan error, 1)
 	go func() {
