@@ -12,7 +12,7 @@ type latency struct {
 // latencyDir is the state for one kind of I/O.
 type latencyDir struct {
 	current uint32
-	known   bool // all candidates have a weight
+	known   bool   // all candidates have a weight
 	credits uint32 // left, of all
 	end     int64
 	path    [MaxPaths]latencyPath
