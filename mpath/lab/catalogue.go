@@ -47,7 +47,7 @@ func delays() []Scenario {
 	base := Scenario{
 		Cores: 8, Depth: 32, Mix: only(4 * kib), Duration: 12 * time.Second, Window: 1500 * ms, Seed: 1,
 		Paths: []Path{
-			{Distance: 10, Delay: 30 * ms, Rate: 16 * 4 * kib / 0.030},
+			{Distance: 10, Delay: 30 * ms, Rate: 20 * 4 * kib / 0.030},
 			{Distance: 20, Delay: 3 * ms},
 		},
 		Contenders: with(counter()),
@@ -89,22 +89,22 @@ func delays() []Scenario {
 	return []Scenario{read, like, write, mixed}
 }
 
-// losses are those with loss on one path that comes and goes. Times are an
-// eighth of upstream's, the window of the latency policy with them.
+// losses are those with loss on one path that comes and goes. Times are a 24th
+// of upstream's, the window of the latency policy with them.
 func losses() []Scenario {
-	clean := Path{Delay: 6500 * us, Rate: 19000 * 4 * kib}
+	clean := Path{Delay: 6500 * us, Rate: 76000 * 4 * kib}
 	lossy := func(loss float64) Path {
 		p := clean
-		p.Loss, p.Quick, p.Stall, p.Late = loss, 40*ms, 200*ms, 0.02
+		p.Loss, p.Quick, p.Stall, p.Late = loss, 20*ms, 200*ms, 0.02
 		return p
 	}
 	base := Scenario{
-		Cores: 8, Nodes: 2, Depth: 16, Mix: only(4 * kib), Duration: 60 * time.Second, Window: 1875 * ms, Seed: 2,
+		Cores: 8, Nodes: 2, Depth: 64, Mix: only(4 * kib), Duration: 20 * time.Second, Window: 625 * ms, Seed: 2,
 		Paths: []Path{lossy(0.05), clean},
 		Script: []Change{
+			{At: 5 * time.Second, Path: 0, To: clean},
+			{At: 10 * time.Second, Path: 0, To: lossy(0.03)},
 			{At: 15 * time.Second, Path: 0, To: clean},
-			{At: 30 * time.Second, Path: 0, To: lossy(0.03)},
-			{At: 45 * time.Second, Path: 0, To: clean},
 		},
 		Contenders: with(counter()),
 	}

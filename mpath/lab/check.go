@@ -14,9 +14,13 @@ const MaxCores = 256
 // ErrScenario says that a scenario makes no sense; the message says why.
 var ErrScenario = errors.New("bad scenario")
 
-const longest = 24 * time.Hour
+const (
+	longest    = 24 * time.Hour
+	maxBuckets = 1 << 20
+)
 
-func (s *Scenario) check() error {
+// check tells what is wrong with a scenario, or with it for a contender.
+func (s *Scenario) check(who Contender) error {
 	bad := func(format string, args ...any) error {
 		return fmt.Errorf("%w: %s", ErrScenario, fmt.Sprintf(format, args...))
 	}
@@ -31,7 +35,7 @@ func (s *Scenario) check() error {
 		return bad("depth %d, it is from 1 to %d", s.Depth, 1<<16)
 	case !(s.Writes >= 0) || s.Writes > 1:
 		return bad("a share of writes of %v", s.Writes)
-	case s.Duration <= 0 || s.Duration > longest || s.Warmup < 0 || s.Warmup >= s.Duration:
+	case s.Duration <= 0 || s.Duration > longest || s.Warmup < 0 || s.Warmup >= s.Duration || s.Bucket < 0 || s.Duration/s.bucket() > maxBuckets:
 		return bad("a duration of %v, of which %v are not measured", s.Duration, s.Warmup)
 	case len(s.Mix) == 0:
 		return bad("no sizes")
@@ -55,10 +59,8 @@ func (s *Scenario) check() error {
 			return bad("change %d: %v", i, err)
 		}
 	}
-	for _, c := range s.contenders() {
-		if c.Weights != nil && len(c.Weights) != len(s.Paths) {
-			return bad("%d weights for %d paths", len(c.Weights), len(s.Paths))
-		}
+	if who.Weights != nil && len(who.Weights) != len(s.Paths) {
+		return bad("%d weights for %d paths", len(who.Weights), len(s.Paths))
 	}
 	return nil
 }

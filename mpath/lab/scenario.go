@@ -117,5 +117,5 @@ func (s *Scenario) bucket() time.Duration {
 	if s.Bucket != 0 {
 		return s.Bucket
 	}
-	return s.Duration / 200
+	return max(s.Duration/200, 1)
 }

@@ -1,6 +1,7 @@
 package lab
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -50,32 +51,42 @@ type conn struct {
 }
 
 // Run simulates a scenario with one contender. The error says what is wrong
-// with either.
+// with either, and wraps [ErrScenario] or an error of package policy.
 func Run(sc *Scenario, who Contender) (*Result, error) {
+	return run(context.Background(), sc, who)
+}
+
+// patience is how many events pass between looks at whether to give up.
+const patience = 1 << 16
+
+func run(ctx context.Context, sc *Scenario, who Contender) (*Result, error) {
 	s, err := newSim(sc, who)
 	if err != nil {
 		return nil, fmt.Errorf("lab: scenario %q, %s: %w", sc.Name, who.Label, err)
 	}
-	for len(s.agenda.events) > 0 {
+	for n := 1; len(s.agenda.events) > 0; n++ {
 		e := s.agenda.pop()
 		if e.at >= s.end {
 			break
 		}
 		s.now = e.at
 		s.handle(e)
+		if n%patience == 0 && ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
 	}
 	s.result.finish()
 	return s.result, nil
 }
 
 func newSim(sc *Scenario, who Contender) (*sim, error) {
+	if err := sc.check(who); err != nil {
+		return nil, err
+	}
 	s := &sim{
 		sc: sc, who: who, rng: rand.New(rand.NewPCG(sc.Seed, 0x9e3779b97f4a7c15)),
 		warm: int64(sc.Warmup), end: int64(sc.Duration),
 		conns: make([]conn, sc.Cores*len(sc.Paths)),
-	}
-	if err := sc.check(); err != nil {
-		return nil, err
 	}
 	for _, p := range sc.Paths {
 		s.paths = append(s.paths, pathState{Path: p, servers: make([]int64, p.Servers)})

@@ -12,7 +12,8 @@ type latency struct {
 // latencyDir is the state for one kind of I/O.
 type latencyDir struct {
 	current uint32
-	known   bool // all candidates have a weight
+	known   bool   // all candidates have a weight
+	credits uint32 // left, of all
 	end     int64
 	path    [MaxPaths]latencyPath
 }
@@ -32,22 +33,39 @@ const (
 
 func (*latency) Shared() bool { return false }
 
-// Select spends the credits of one path after the other.
+// Select spends the credits of all paths side by side: the next is of the path
+// that has the largest share of its own left. One path after the other would
+// send a whole depth of I/Os to a slow one at once.
 func (l *latency) Select(s *Set, _ int64, _ uint32, dir Dir) int {
 	d := &l.dirs[min(dir, Other)]
 	if !d.known {
 		d.current = s.after(d.current)
 		return int(d.current)
 	}
-	p := &d.path[d.current&(MaxPaths-1)]
-	if s.mask>>(d.current&(MaxPaths-1))&1 == 0 || p.credit == 0 {
-		p.credit = p.weight
-		d.current = s.after(d.current)
-		p = &d.path[d.current&(MaxPaths-1)]
-		p.credit = p.weight
+	if d.credits == 0 {
+		d.refill(s)
 	}
-	p.credit--
-	return int(d.current)
+	best, credit, weight := 0, uint32(0), uint32(1)
+	for _, c := range s.Candidates() {
+		slot := int(c & (MaxPaths - 1))
+		p := &d.path[slot]
+		if p.credit*weight > credit*p.weight {
+			best, credit, weight = slot, p.credit, p.weight
+		}
+	}
+	d.path[best].credit--
+	d.credits--
+	return best
+}
+
+// refill gives each path as many credits as it has weight.
+func (d *latencyDir) refill(s *Set) {
+	d.credits = 0
+	for _, c := range s.Candidates() {
+		p := &d.path[c&(MaxPaths-1)]
+		p.credit = p.weight
+		d.credits += p.weight
+	}
 }
 
 func (*latency) Dispatched(*Set, *Ticket) {}
@@ -111,8 +129,8 @@ func (d *latencyDir) weigh(s *Set) {
 		if p.ewma != 0 {
 			p.weight = uint32(max(latencyScore/p.ewma*latencyWeights/max(total, 1), 1))
 		}
-		p.credit = p.weight
 	}
+	d.refill(s)
 }
 
 // Changed forgets paths that are gone, and weighs the rest.
